@@ -1,0 +1,1 @@
+"""One judge call: request in, reply out."""

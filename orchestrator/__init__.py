@@ -1,0 +1,1 @@
+"""The way from a study file to a decision."""
