@@ -1,0 +1,439 @@
+"""The loop: plan a round, ask, record, refit, look, stop.
+
+Everything that happened is in the ledger, and the loop is a function of the study and the ledger:
+run it again after a kill and it goes on where it was; run it against recorded judges and it reaches
+the same decision.
+"""
+
+import asyncio
+import json
+import signal
+from collections.abc import Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+import pandas as pd
+
+from benchtrial import __version__
+from benchtrial.adapters import BatchCell, Reply, Request, RetryPolicy, Usage
+from benchtrial.errors import InputError, Interrupted, JudgeUnavailable, StudyChanged
+from benchtrial.orchestrator.budget import Budget, Limits
+from benchtrial.orchestrator.campaign.asking import GRACE_S, Asker, Panelist, RoundEnd
+from benchtrial.orchestrator.campaign.deciding import Evidence, stopping_plan, weigh
+from benchtrial.orchestrator.campaign.events import Listener, LookTaken, RoundStarted, ignore
+from benchtrial.orchestrator.campaign.judges import panel_of
+from benchtrial.orchestrator.campaign.planning import Question, rounds
+from benchtrial.orchestrator.campaign.result import Result
+from benchtrial.orchestrator.ledger import Ledger, PlannedQuery
+from benchtrial.orchestrator.prompts import build_request
+from benchtrial.orchestrator.sequential import Look, take_look
+from benchtrial.orchestrator.study import Study
+
+T = TypeVar("T")
+Answer = str | Mapping[str, str | float] | Sequence[str | float]
+
+
+class Campaign:
+    """A study in progress: its questions, its judges, its ledger.
+
+    Use it as a context manager, or call ``close`` when done. Open one with ``Campaign.open``.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        ledger: Ledger,
+        panel: Mapping[str, Panelist],
+        *,
+        policy: RetryPolicy | None = None,
+        listener: Listener = ignore,
+    ) -> None:
+        self.study = study
+        self.ledger = ledger
+        self._listener = listener
+        self._plan = stopping_plan(study)
+        self._specs = {spec.id: spec for spec in study.judges}
+        limits = study.budget
+        self._asker = Asker(
+            ledger,
+            Budget(Limits(limits.tokens, limits.money, limits.requests), spent=ledger.spent()),
+            panel,
+            policy or RetryPolicy(),
+            listener,
+        )
+        self._looks = [Look.from_json(text) for text in ledger.looks()]
+        self._handed_out: set[str] = set()
+        self._stopped_by = signal.SIGINT
+
+    @classmethod
+    def open(
+        cls,
+        study: Study,
+        *,
+        ledger: str | Path | None = None,
+        panel: Mapping[str, Panelist] | None = None,
+        policy: RetryPolicy | None = None,
+        listener: Listener = ignore,
+    ) -> Self:
+        """Start the study's campaign, or go on with the one that ``ledger`` holds.
+
+        Parameters
+        ----------
+        study
+            What is asked, of whom, and when to stop.
+        ledger
+            Path of the ledger; by default beside the study file, with suffix ``.ledger``.
+        panel
+            Judges to use instead of those that the study describes.
+        policy
+            How patiently a failed request is tried again.
+        listener
+            Called with every event.
+
+        Raises
+        ------
+        StudyChanged
+            If the ledger holds another study; the message lists the differences.
+        LedgerError
+            If the ledger cannot be opened, or another process is running it.
+        StudyError
+            If a judge's key is not in the environment.
+        """
+        path = Path(ledger) if ledger is not None else study.ledger_path
+        panel = panel if panel is not None else panel_of(study)
+        if path.exists():
+            record = Ledger.open(path)
+            _require_same(study, record, path)
+        else:
+            record = Ledger.create(
+                path, study_json=study.to_json(), study_hash=study.hash, code_version=__version__
+            )
+        return cls(study, record, panel, policy=policy, listener=listener)
+
+    def run(self) -> Result:
+        """Ask, look and repeat until the campaign ends. Works inside a running event loop too.
+
+        Raises
+        ------
+        Interrupted
+            On Ctrl-C or SIGTERM: what was answered is kept, and the same call goes on later.
+        JudgeUnavailable
+            If a judge cannot answer; the other judges finish the round first.
+        """
+        return _complete(self._run_with_signals())
+
+    async def run_async(self) -> Result:
+        """``run`` as a coroutine. Cancelling it keeps everything that was answered."""
+        self._asker.begin_run()
+        try:
+            while not self.over:
+                await self._round()
+        finally:
+            await self._close_judges()
+        return self.result()
+
+    def stop(self) -> None:
+        """Ask no more; requests in flight get a few seconds to finish. ``run`` then raises."""
+        self._asker.stop.set()
+
+    def ask(self, n: int = 1) -> list[Request]:
+        """Hand out up to ``n`` questions that nobody has answered, in scheduled order.
+
+        For people who bring their own judge: show ``request.messages`` to it, then call ``tell``.
+        Questions handed out and not told yet come again once the round has no others. An empty
+        list means that the campaign is over (see ``result``).
+        """
+        if n < 1:
+            raise InputError(f"ask: n is {n}; ask for at least one question")
+        while not self.over:
+            waiting = self._open_affordable()
+            if waiting:
+                fresh = [one for one in waiting if one.key not in self._handed_out] or waiting
+                self._handed_out.update(one.key for one in fresh[:n])
+                return fresh[:n]
+            _complete(self._close_round("complete" if not self._open() else "budget"))
+        return []
+
+    def tell(self, request: Request, verdict: Answer, *, usage: Usage | None = None) -> None:
+        """File the verdict on a question from ``ask``; the last one of a round brings a look.
+
+        Parameters
+        ----------
+        request
+            The question, as ``ask`` returned it.
+        verdict
+            For a pair: the label, or the id of the candidate that is better. For a batch: a
+            label or number for each item, in displayed order or by item id.
+        usage
+            Tokens spent. Without it a judge with provider ``"ask"`` costs nothing, any other the
+            worst case that was reserved.
+
+        Raises
+        ------
+        InputError
+            If the question was not open, or the verdict is not one that it allows.
+        """
+        if self.over or request.key not in {one.key for one in self._open()}:
+            raise InputError(
+                f"tell: the question {request.cell} is not open in this round; "
+                "tell the answers to questions that ask() returned, once each"
+            )
+        free = self._specs[request.cell.judge].provider == "ask"
+        reply = Reply(
+            text=_answer_text(request, verdict),
+            usage=usage or (Usage(input=0, output=0) if free else None),
+        )
+        _complete(self._asker.file(request, reply))
+        if not self._open():
+            _complete(self._close_round("complete"))
+
+    @property
+    def over(self) -> bool:
+        """Whether the campaign has come to an end state."""
+        return bool(self._looks) and self._looks[-1].decision.state != "continue"
+
+    def result(self) -> Result:
+        """What the campaign has come to so far."""
+        evidence = self._weigh() if self._looks else None
+        return Result(
+            looks=tuple(self._looks),
+            spent=self._asker.budget.spent,
+            fit=evidence.fit if evidence else None,
+            warnings=evidence.warnings if evidence else (),
+            missing=self.ledger.missing(),
+            ledger=self.ledger.path,
+        )
+
+    def close(self) -> None:
+        """Release the ledger and the judges' connections."""
+        _complete(self._close_judges())
+        self.ledger.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # -- one round ---------------------------------------------------------------------------
+
+    async def _round(self) -> None:
+        requests = self._requests
+        answered = sum(self.ledger.answered(one.key) for group in requests for one in group)
+        self._listener(
+            RoundStarted(
+                number=self._number,
+                rounds=len(self._rounds),
+                queries=sum(map(len, requests)),
+                answered=answered,
+            )
+        )
+        self._record_round()
+        end = await self._asker.ask(requests)
+        if end == "interrupted":
+            raise self._interrupted()
+        if end == "unavailable":
+            raise self._unavailable()
+        await self._close_round(end)
+
+    async def _close_round(self, end: RoundEnd) -> None:
+        final = end in {"budget", "dry"} or self._last_round or not self._next_affordable()
+        evidence = self._weigh()
+        budget = self._asker.budget
+        look = take_look(
+            self._plan,
+            self._looks,
+            evidence.estimates,
+            clock=1.0 if final else max(budget.fraction(), self._number_done / len(self._rounds)),
+            final=final,
+            saturated=evidence.saturated,
+            unidentified=evidence.unidentified if final else None,
+            exhausted=end == "dry",
+        )
+        await self.ledger.add_look(look.to_json())
+        self._looks.append(look)
+        self.__dict__.pop("_requests", None)
+        self._listener(LookTaken(look, budget.spent))
+
+    def _weigh(self) -> Evidence:
+        batch = self.study.kind == "batch"
+        table = self.ledger.ratings() if batch else self.ledger.comparisons()
+        wanted = self.study.analysis.criterion or self.study.criteria[0].id
+        if "criterion" in table:
+            table = table[table["criterion"] == wanted]
+        return weigh(self.study, table, self._plan)
+
+    # -- the schedule ------------------------------------------------------------------------
+
+    @cached_property
+    def _rounds(self) -> tuple[tuple[Question, ...], ...]:
+        return rounds(self.study)
+
+    @property
+    def _number(self) -> int:
+        """Number of the current round, from 0: every closed round has brought one look."""
+        return len(self._looks)
+
+    @property
+    def _number_done(self) -> int:
+        return self._number + 1
+
+    @property
+    def _last_round(self) -> bool:
+        return self._number_done >= len(self._rounds)
+
+    @cached_property
+    def _requests(self) -> list[list[Request]]:
+        """Requests of the current round, a list for each question; forgotten when it closes."""
+        return [self._rendered(question) for question in self._rounds[self._number]]
+
+    def _rendered(self, question: Question) -> list[Request]:
+        return [
+            build_request(self.study, self._specs[cell.judge], cell) for cell in question.cells
+        ]
+
+    def _next_affordable(self) -> bool:
+        following = self._rounds[self._number_done][0]
+        return self._asker.affordable([self._rendered(following)]) > 0
+
+    def _open(self) -> list[Request]:
+        return [
+            one for group in self._requests for one in group if not self.ledger.answered(one.key)
+        ]
+
+    def _open_affordable(self) -> list[Request]:
+        self._record_round()
+        groups = [
+            [one for one in group if not self.ledger.answered(one.key)] for group in self._requests
+        ]
+        groups = [group for group in groups if group]
+        return [one for group in groups[: self._asker.affordable(groups)] for one in group]
+
+    def _record_round(self) -> None:
+        if self._number in self.ledger.rounds():
+            return
+        self.ledger.add_round(
+            self._number,
+            [
+                PlannedQuery(key=one.key, round=self._number, unit=question.number, request=one)
+                for question, group in zip(
+                    self._rounds[self._number], self._requests, strict=True
+                )
+                for one in group
+            ],
+        )
+
+    # -- endings -----------------------------------------------------------------------------
+
+    async def _run_with_signals(self) -> Result:
+        """Run, and turn the first Ctrl-C or SIGTERM into a stop and the second into an end."""
+        loop = asyncio.get_running_loop()
+        task = asyncio.ensure_future(self.run_async())
+
+        def stop(number: signal.Signals) -> None:
+            self._stopped_by = number
+            if self._asker.stop.is_set():
+                task.cancel()
+            self.stop()
+
+        installed = []
+        try:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, stop, number)
+                installed.append(number)
+        except (NotImplementedError, RuntimeError, ValueError):
+            pass  # not the main thread, or no such signals here: the caller's own handling stands
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if self._asker.stop.is_set():
+                raise self._interrupted() from None
+            task.cancel()
+            raise
+        finally:
+            for number in installed:
+                loop.remove_signal_handler(number)
+
+    def _interrupted(self) -> Interrupted:
+        error = Interrupted(
+            f"stopped; everything answered so far is kept in {self.ledger.path}. "
+            "Run the same command again to go on"
+        )
+        error.exit_code = 128 + self._stopped_by
+        return error
+
+    def _unavailable(self) -> JudgeUnavailable:
+        reasons = "; ".join(f"{name}: {why}" for name, why in self._asker.problems.items())
+        return JudgeUnavailable(
+            f"{reasons}. Everything answered so far is kept in {self.ledger.path}; "
+            "mend the cause and run the same command again to go on"
+        )
+
+    async def _close_judges(self) -> None:
+        for panelist in self._asker.panel.values():
+            await panelist.judge.close()
+
+
+def _require_same(study: Study, record: Ledger, path: Path) -> None:
+    if record.study_hash == study.hash:
+        return
+    differences = study.differences(Study.from_json(record.study_json))
+    record.close()
+    raise StudyChanged(
+        f"{path} holds a campaign of another study. What differs:\n"
+        + "\n".join(f"  {line}" for line in differences)
+        + "\nUndo the change, or name another ledger to start a new campaign"
+    )
+
+
+def _answer_text(request: Request, verdict: Answer) -> str:
+    """Write a verdict from outside in the structured form that the parser reads."""
+    if isinstance(request.cell, BatchCell):
+        return json.dumps(_ratings_answer(request.cell, verdict))
+    cell = request.cell
+    labels = request.answer.labels
+    by_candidate = {cell.first: labels[0], cell.second: labels[1]}
+    if not isinstance(verdict, str) or (verdict not in labels and verdict not in by_candidate):
+        raise InputError(
+            f"tell: {verdict!r} is no verdict on this pair; "
+            f"use one of {', '.join(labels)}, or the id of the better candidate"
+        )
+    return json.dumps({"winner": verdict if verdict in labels else by_candidate[verdict]})
+
+
+def _ratings_answer(cell: BatchCell, verdict: Answer) -> dict[str, str | float]:
+    if isinstance(verdict, str):
+        raise InputError("tell: a batch needs one rating per item, got one text")
+    ratings = (
+        [verdict.get(item) for item in cell.items]
+        if isinstance(verdict, Mapping)
+        else list(verdict)
+    )
+    if len(ratings) != len(cell.items) or any(rating is None for rating in ratings):
+        raise InputError(
+            f"tell: {len(cell.items)} items were shown ({', '.join(cell.items)}); "
+            "give one rating for each of them"
+        )
+    return {
+        f"item_{position}": rating
+        for position, rating in enumerate(ratings, start=1)
+        if rating is not None
+    }
+
+
+def _complete(work: Coroutine[None, None, T]) -> T:
+    """Run a coroutine to its end, on a loop of its own if this thread already runs one."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        return pool.submit(asyncio.run, work).result()

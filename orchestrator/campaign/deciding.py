@@ -1,0 +1,160 @@
+"""From the tables of verdicts to the estimates that a look needs.
+
+These functions know nothing of ledgers or judges, so that a recorded table from anywhere is decided
+by exactly the code that decides a running campaign.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import nan
+
+import pandas as pd
+
+from benchtrial.errors import DataError, FitError
+from benchtrial.orchestrator.models import (
+    Estimate,
+    GLMMPanel,
+    OscarFit,
+    fit_glmm_panel,
+    fit_oscar,
+)
+from benchtrial.orchestrator.sequential import Best, Difference, StoppingPlan
+from benchtrial.orchestrator.study import AnalysisSpec, StoppingSpec, Study
+
+Pair = tuple[str, str]
+NOT_ESTIMABLE = Estimate(value=nan, se=nan, low=nan, high=nan, p=nan)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the verdicts say so far.
+
+    Parameters
+    ----------
+    estimates
+        One estimate for each contrast of the target; ``NOT_ESTIMABLE`` where there is none yet.
+    fit
+        The fitted model, None where the data do not carry it yet.
+    saturated
+        Why no judge of the panel discriminates any more, or None.
+    unidentified
+        Why the contrasts cannot be estimated from these data, or None.
+    warnings
+        What the fit has to say about itself.
+    """
+
+    estimates: Mapping[Pair, Estimate]
+    fit: GLMMPanel | OscarFit | None = None
+    saturated: str | None = None
+    unidentified: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def stopping_plan(study: Study) -> StoppingPlan:
+    """Freeze what the study says about stopping."""
+    stopping = study.stopping
+    target = stopping.target
+    return StoppingPlan(
+        rule=stopping.rule,
+        alpha=stopping.alpha,
+        rope=stopping.rope,
+        target=Difference(target.a, target.b)
+        if target.kind == "difference"
+        else Best(tuple(contenders(study))),
+    )
+
+
+def contenders(study: Study) -> list[str]:
+    """Whoever can win: the candidates, the groups, or the items where there are no groups."""
+    if study.kind == "pairs":
+        return [candidate.id for candidate in study.candidates]
+    if study.stopping.target.kind == "best":
+        return [item.id for item in study.items]
+    return list(dict.fromkeys(item.group for item in study.items if item.group is not None))
+
+
+def weigh(study: Study, table: pd.DataFrame, plan: StoppingPlan) -> Evidence:
+    """Fit the study's model to its table so far and estimate the target's contrasts."""
+    if study.kind == "batch":
+        groups = pd.Series({item.id: item.group for item in study.items}, dtype=object)
+        return weigh_ratings(table, study.analysis, study.stopping, groups, plan.target.pairs())
+    return weigh_comparisons(table, study.analysis, study.stopping, plan.target.pairs())
+
+
+def weigh_ratings(
+    ratings: pd.DataFrame,
+    analysis: AnalysisSpec,
+    stopping: StoppingSpec,
+    groups: pd.Series,
+    pairs: tuple[Pair, ...],
+) -> Evidence:
+    """Fit the Markov GLMM, a model for each judge, and average the panel's contrasts."""
+    unknown = dict.fromkeys(pairs, NOT_ESTIMABLE)
+    too_few = _too_few_ratings(ratings, stopping)
+    if too_few:
+        return Evidence(unknown, unidentified=too_few)
+    try:
+        fit = fit_glmm_panel(ratings, lags=analysis.lags, ridge=analysis.ridge)
+        panel = list(stopping.panel or fit)
+        if stopping.target.kind == "difference":
+            estimates = {
+                (a, b): fit.group_difference(groups.dropna(), a, b, panel=panel) for a, b in pairs
+            }
+        else:
+            estimates = {(a, b): fit.contrast({a: 1.0, b: -1.0}, panel=panel) for a, b in pairs}
+    except (FitError, DataError) as error:
+        return Evidence(unknown, unidentified=str(error))
+    saturated = {name: fit[name].saturation for name in panel}
+    return Evidence(
+        estimates,
+        fit,
+        saturated=_all_saturated(saturated),
+        warnings=tuple(f"{name}: {text}" for name in fit for text in fit[name].warnings),
+    )
+
+
+def weigh_comparisons(
+    comparisons: pd.DataFrame,
+    analysis: AnalysisSpec,
+    stopping: StoppingSpec,
+    pairs: tuple[Pair, ...],
+) -> Evidence:
+    """Fit OSCAR and estimate the log-odds with which the panel prefers one candidate to another."""
+    unknown = dict.fromkeys(pairs, NOT_ESTIMABLE)
+    if comparisons.empty:
+        return Evidence(unknown, unidentified="no valid verdict yet")
+    try:
+        fit = fit_oscar(
+            comparisons,
+            terms=None if analysis.terms is None else "+".join(analysis.terms),
+            ridge=analysis.ridge,
+            reference=stopping.reference,
+            panel=stopping.panel,
+        )
+        estimates = {(a, b): fit.log_odds(a, b) for a, b in pairs}
+    except (FitError, DataError) as error:
+        return Evidence(unknown, unidentified=str(error))
+    saturated = {name: fit.saturated.get(name) for name in fit.panel}
+    return Evidence(
+        estimates, fit, saturated=_all_saturated(saturated), warnings=tuple(fit.warnings)
+    )
+
+
+def _too_few_ratings(ratings: pd.DataFrame, stopping: StoppingSpec) -> str | None:
+    if ratings.empty:
+        return "no valid rating yet"
+    batches = int(ratings.groupby("judge")["batch"].nunique().min())
+    answers = int(ratings.groupby(["judge", "item"]).size().min())
+    first = stopping.first_look
+    if batches >= first.batches or answers >= first.answers:
+        return None
+    return (
+        f"the first look comes after {first.batches} batches or {first.answers} answers per item; "
+        f"so far {batches} and {answers}"
+    )
+
+
+def _all_saturated(reasons: Mapping[str, str | None]) -> str | None:
+    if not reasons or not all(reasons.values()):
+        return None
+    return "; ".join(f"{judge}: {reason}" for judge, reason in reasons.items())
