@@ -232,12 +232,19 @@ class Capabilities:
     logprobs
         Whether log-probabilities of output tokens are offered.
     parameters
-        Names of the sampling parameters that the judge accepts.
+        Names of the sampling parameters that the judge is known to accept.
+    open_parameters
+        True for a server whose parameters are not known: any other is sent and may be refused then.
     """
 
     structured: StructuredForm = "none"
     logprobs: bool = False
     parameters: frozenset[str] = frozenset()
+    open_parameters: bool = False
+
+    def accepts(self, parameter: str) -> bool:
+        """Whether the judge may be sent this sampling parameter."""
+        return self.open_parameters or parameter in self.parameters
 
 
 class Judge(Protocol):
