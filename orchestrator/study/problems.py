@@ -116,7 +116,10 @@ def from_pydantic(
     """
     found: dict[tuple[str, str, str], list[str]] = {}
     problems: list[Problem] = []
+    errors = list(errors)
     for error in errors:
+        if error["type"] == "too_short" and any(_is_inside(e, error) for e in errors):
+            continue  # rows that are wrong count as absent; they are named themselves
         carried = (error.get("ctx") or {}).get("error")
         if isinstance(carried, Problems):
             problems.extend(carried.problems)
@@ -131,6 +134,11 @@ def from_pydantic(
         for (table, key, where), reasons in found.items()
     ]
     return problems
+
+
+def _is_inside(error: ErrorDetails, outer: ErrorDetails) -> bool:
+    depth = len(outer["loc"])
+    return len(error["loc"]) > depth and error["loc"][:depth] == outer["loc"]
 
 
 def _place(
@@ -195,6 +203,8 @@ def _words(
             )
         legal = sorted(fields.get(path, ()))
         return "unknown key" + (near_miss(name, legal) or f"; the keys here are: {listed(legal)}")
+    if kind == "too_short":
+        return "none given; give at least one"
     if kind == "missing":
         return "this key is missing; add it"
     if kind in {"string_type", "string_unicode"}:
