@@ -1,0 +1,7 @@
+"""The Markov generalized linear mixed model for ratings given in one shared context."""
+
+from benchtrial.orchestrator.models.glmm.fit import fit_glmm
+from benchtrial.orchestrator.models.glmm.panel import GLMMPanel, fit_glmm_panel
+from benchtrial.orchestrator.models.glmm.result import GLMMFit
+
+__all__ = ["GLMMFit", "GLMMPanel", "fit_glmm", "fit_glmm_panel"]

@@ -1,0 +1,193 @@
+"""How a fit is made from a laid-out model, and what it keeps of its data.
+
+It keeps enough to refit, resample and check it.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from benchtrial.errors import NotIdentified
+from benchtrial.orchestrator.models.glmm.model import Model, Response, Scale
+from benchtrial.orchestrator.models.glmm.newton import Optimum, maximize, negative_hessian
+from benchtrial.orchestrator.models.glmm.result import GLMMFit, count_items
+from benchtrial.orchestrator.models.glmm.table import RatingTable, name_some
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Engine:
+    """What a fit keeps of its data: enough to refit, resample and check it."""
+
+    table: RatingTable
+    model: Model
+    optimum: Optimum
+    cold_start: bool
+    response: Response
+
+    @property
+    def parameters(self) -> pd.Series:
+        """Estimates by ``(part, label)``."""
+        return pd.Series(self.optimum.parameters, index=self.model.index)
+
+    @property
+    def free_parameters(self) -> int:
+        """Number of estimated parameters."""
+        return int(self.optimum.free.sum())
+
+    def refit(self, *, ridge: float) -> GLMMFit:
+        """Fit again from the present estimates with another ridge."""
+        penalty = np.where(self.model.penalty > 0, ridge, 0.0)
+        model = replace(self.model, penalty=penalty, start=self.optimum.parameters)
+        return fit_model(
+            self.table, model, ridge, cold_start=self.cold_start, response=self.response
+        )
+
+    @cached_property
+    def inverse_information(self) -> Floats:
+        """Inverse penalised observed information; NaN for a deviation held at zero."""
+        free = self.optimum.free
+        information = negative_hessian(self.optimum.posterior, self.model.penalty, free)
+        inverse = np.full((len(free), len(free)), np.nan)
+        inverse[np.ix_(free, free)] = np.linalg.inv(information)
+        return inverse
+
+    def unit_scores(self) -> Floats:
+        """Weighted score of each unit (batch or block), shape ``(units, parameters)``."""
+        like = self.model.likelihood
+        scores = self.optimum.posterior.scores
+        dense = np.asarray(scores.todense() if hasattr(scores, "todense") else scores)
+        units = np.zeros((int(self.table.blocks.max()) + 1, dense.shape[1]))
+        np.add.at(units, self.table.blocks, like.weights[:, None] * dense)
+        return units
+
+    def sandwich(self) -> pd.DataFrame:
+        """Return the covariance that is robust to dependence within units."""
+        free = self.optimum.free
+        inverse = self.inverse_information[np.ix_(free, free)]
+        scores = self.unit_scores()[:, free]
+        units = len(scores)
+        if units < 2:
+            raise NotIdentified("a sandwich needs at least two batches (or design blocks)")
+        half = (scores - scores.mean(axis=0)) @ inverse
+        robust = np.full((len(free), len(free)), np.nan)
+        robust[np.ix_(free, free)] = half.T @ half * units / (units - 1)
+        return pd.DataFrame(robust, index=self.model.index, columns=self.model.index)
+
+
+def fit_model(
+    table: RatingTable, model: Model, ridge: float, *, cold_start: bool, response: Response
+) -> GLMMFit:
+    """Maximise the likelihood of a laid-out model and describe what came out."""
+    separated = separated_items(table, model.scale, model.likelihood.weights)
+    if separated and ridge == 0:
+        raise NotIdentified(
+            f"item {name_some(separated)} is rated the same in every batch, so that its quality "
+            f"has no finite estimate; use a positive ridge, or leave the item out"
+        )
+    optimum = maximize(model.likelihood, model.penalty, model.start, free=model.free)
+    engine = Engine(table, model, optimum, cold_start, response)
+    parameters = engine.parameters
+    readable = ~np.isnan(table.value)
+    ratings = int(readable.sum())
+    scores = model.scale.scores[model.scale.codes(table.value[readable])]
+    acceptance = float(scores.mean())
+    fit = GLMMFit(
+        items=_part(parameters, "item", "item"),
+        lags=_part(parameters, "lag", "lag"),
+        cold_start=float(_part(parameters, "cold start", "").sum(min_count=1)),
+        batch_sd=float(optimum.parameters[-1]),
+        loglik=optimum.posterior.loglik,
+        covariance=pd.DataFrame(engine.inverse_information, index=model.index, columns=model.index),
+        converged=True,
+        iterations=optimum.iterations,
+        gradient_norm=float(np.abs(optimum.gradient).max() / ratings),
+        warnings=(),
+        judge=table.judge,
+        response=response,
+        ridge=ridge,
+        thresholds=_thresholds(parameters, model.scale),
+        covariates=_part(parameters, "covariate", "covariate"),
+        residual_sd=float("nan"),
+        acceptance=acceptance,
+        separated=separated,
+        ratings=ratings,
+        batches=len(table.batches),
+        unit=table.block_name,
+        engine=engine,
+    )
+    return replace(fit, warnings=_warnings(fit, table, model, optimum))
+
+
+def separated_items(table: RatingTable, scale: Scale, weights: Floats) -> tuple[Hashable, ...]:
+    """Return the items whose readable ratings all lie at the same end of the scale."""
+    codes = scale.codes(table.value)
+    counted = (codes >= 0) & (weights[table.batch] > 0)
+    rated = np.bincount(table.item[counted], minlength=len(table.items))
+    separated = np.zeros(len(table.items), dtype=bool)
+    for end in (0, len(scale.used) - 1):
+        at_end = counted & (codes == end)
+        separated |= np.bincount(table.item[at_end], minlength=len(table.items)) == rated
+    return tuple(table.items[v] for v in np.flatnonzero(separated))
+
+
+def _part(parameters: pd.Series, part: str, name: str) -> pd.Series:
+    parts = parameters.index.get_level_values(0)
+    chosen = parameters[parts == part]
+    labels = [label for _, label in chosen.index]
+    return pd.Series(chosen.to_numpy(), index=pd.Index(labels, name=name), name=part)
+
+
+def _thresholds(parameters: pd.Series, scale: Scale) -> pd.Series:
+    if len(scale.used) == 2:
+        return pd.Series([], index=pd.Index([], name="level"), name="threshold", dtype=float)
+    free = _part(parameters, "threshold", "level").to_numpy()
+    return pd.Series(
+        np.append(free, -free.sum()),
+        index=pd.Index(scale.used[:-1], name="level"),
+        name="threshold",
+    )
+
+
+def _warnings(fit: GLMMFit, table: RatingTable, model: Model, optimum: Optimum) -> tuple[str, ...]:
+    said = []
+    if table.unreadable:
+        said.append(
+            f"{table.unreadable} of {len(table.value)} ratings could not be read: they are summed "
+            f"over their possible values"
+        )
+    alone = np.flatnonzero(np.bincount(table.batch, minlength=len(table.batches)) == 1)
+    if alone.size:
+        said.append(
+            f"batch {name_some([table.batches[t] for t in alone])} has a single rating: it says "
+            f"nothing about lags or the batch effect"
+        )
+    if model.scale.unused:
+        said.append(
+            f"level {name_some(list(model.scale.unused))} is never used and is merged with its "
+            f"neighbour"
+        )
+    if not model.free[-1]:
+        said.append(
+            "fewer than two batches have two ratings: the batch effect cannot be estimated and is "
+            "left out, so that intervals ignore it"
+        )
+    elif not optimum.free[-1]:
+        said.append(
+            "the batch deviation is estimated as zero, the edge of its range: intervals ignore a "
+            "spread of batches that could not be estimated"
+        )
+    if fit.separated:
+        said.append(
+            f"{count_items(len(fit.separated))} of {len(fit.items)} rated the same in every batch "
+            f"({name_some(list(fit.separated))}): their estimates are set by the prior "
+            f"(ridge {fit.ridge:g})"
+        )
+    if fit.saturation is not None:
+        said.append(f"the judge is saturated: {fit.saturation}")
+    return tuple(said)

@@ -1,0 +1,226 @@
+"""Newton's method for the penalised log-likelihood, with a variance that may be zero.
+
+The likelihood is even in the standard deviation of the batch intercept, so zero is always
+stationary: the search starts away from it, and a deviation that shrinks to nothing is set to
+zero, held there, and accepted only if the score for the *variance* points downward. A variance at
+zero is a result.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from benchtrial.errors import NotConverged
+from benchtrial.orchestrator.models.glmm.likelihood import Likelihood, Posterior
+
+Floats = npt.NDArray[np.float64]
+
+TOLERANCE = 1e-12
+"""Newton decrement at which a fit stops: the estimates are then within 1e-6 standard errors of the
+maximum, and one more step is taken."""
+
+REFIT_TOLERANCE = 1e-8
+"""The same for a bootstrap refit: 1e-4 standard errors, far below the bootstrap's own noise."""
+
+ITERATIONS = 100
+"""A sound problem needs 4 to 8; separation without a ridge runs on for ever."""
+
+START_SD = 0.6
+"""Start of the standard deviation: away from zero, which is stationary, and below where the
+likelihood of small batches is flat."""
+
+SINGULAR_SD = 1e-3
+"""Below this the deviation is tried at exactly zero: it moves no probability by more than 3e-4."""
+
+RELEASE_SD = 0.05
+"""Where the search resumes if the score says that the variance is not zero after all."""
+
+LONGEST_STEP = 4.0
+"""Largest change of any parameter in one iteration, in logits: a longer step left the region where
+the quadratic model means anything."""
+
+SERIES_DEGREE = 2
+"""Polynomials in the Hessian of an iteration: convergence is nearly quadratic, each further one
+costs more than it saves."""
+
+ARMIJO = 1e-4
+HALVINGS = 30
+
+
+@dataclass(frozen=True, eq=False)
+class Optimum:
+    """Where Newton's method ended.
+
+    Parameters
+    ----------
+    parameters
+        Fixed effects, then standard deviations (never negative).
+    posterior
+        The likelihood there.
+    free
+        Which parameters were estimated: a standard deviation at zero is not.
+    iterations
+        Number of Newton steps.
+    gradient
+        Gradient of the penalised log-likelihood there.
+    """
+
+    parameters: Floats
+    posterior: Posterior
+    free: npt.NDArray[np.bool_]
+    iterations: int
+    gradient: Floats
+
+
+def maximize(
+    likelihood: Likelihood,
+    penalty: Floats,
+    start: Floats,
+    *,
+    free: npt.NDArray[np.bool_],
+    tolerance: float = TOLERANCE,
+) -> Optimum:
+    """Maximise the log-likelihood minus ``penalty @ parameters**2 / 2``.
+
+    Parameters
+    ----------
+    likelihood, start
+        The problem and where to start.
+    penalty
+        Ridge of each parameter.
+    free
+        Parameters to estimate; the others stay at their start.
+    tolerance
+        Newton decrement at which to stop.
+
+    Raises
+    ------
+    NotConverged
+        After ``ITERATIONS`` steps, or if no step increases the likelihood.
+    """
+    may_vanish = free[likelihood.effects :].copy()
+    free = free.copy()
+    parameters, posterior = start.copy(), likelihood.posterior(start)
+    for iteration in range(ITERATIONS):
+        gradient = posterior.gradient - penalty * parameters
+        step = _newton_step(posterior, gradient, penalty, free)
+        decrement = float(gradient @ step)
+        if decrement < tolerance:
+            again = _variances_to_release(posterior, free, may_vanish)
+            if not again.size:
+                return _finish(likelihood, parameters + step, penalty, free, iteration + 1)
+            may_vanish[again - likelihood.effects] = False
+            free[again] = True
+            parameters[again] = RELEASE_SD
+            posterior = likelihood.posterior(parameters)
+            continue
+        step *= min(1.0, LONGEST_STEP / np.abs(step).max())
+        parameters, posterior = _search(likelihood, posterior, parameters, step, penalty, decrement)
+        parameters, posterior = _hold_vanishing(likelihood, posterior, parameters, free, may_vanish)
+    raise NotConverged(
+        f"the fit did not converge in {ITERATIONS} iterations (Newton decrement {decrement:.2g}, "
+        f"largest parameter {np.abs(parameters).max():.1f}): some effect runs off to infinity; "
+        f"use a positive ridge"
+    )
+
+
+def negative_hessian(
+    posterior: Posterior, penalty: Floats, free: npt.NDArray[np.bool_], degree: int | None = None
+) -> Floats:
+    """Return the penalised observed information of the free parameters."""
+    information = np.diag(penalty) - posterior.hessian(degree)
+    return information[np.ix_(free, free)]
+
+
+def _newton_step(
+    posterior: Posterior, gradient: Floats, penalty: Floats, free: npt.NDArray[np.bool_]
+) -> Floats:
+    """Solve for Newton's step.
+
+    Far from the maximum, where the observed information is not positive definite, the complete-data
+    information stands in: an EM-like step, which always leads uphill.
+    """
+    step = np.zeros_like(gradient)
+    complete = posterior.complete_information + np.diag(penalty)
+    for information in (complete - posterior.score_variance(SERIES_DEGREE), complete):
+        try:
+            factor = cho_factor(information[np.ix_(free, free)], check_finite=False)
+        except LinAlgError:
+            continue
+        step[free] = cho_solve(factor, gradient[free], check_finite=False)
+        return step
+    raise NotConverged(
+        "the information matrix is singular: these data leave some effect undetermined; "
+        "use a positive ridge"
+    )
+
+
+def _search(
+    likelihood: Likelihood,
+    posterior: Posterior,
+    parameters: Floats,
+    step: Floats,
+    penalty: Floats,
+    decrement: float,
+) -> tuple[Floats, Posterior]:
+    value = posterior.loglik - penalty @ parameters**2 / 2
+    rounding = 1e-13 * (1.0 + abs(value))
+    for halving in range(HALVINGS):
+        size = 0.5**halving
+        trial = parameters + size * step
+        candidate = likelihood.posterior(trial)
+        gain = candidate.loglik - penalty @ trial**2 / 2 - value
+        if gain >= ARMIJO * size * decrement - rounding:
+            return trial, candidate
+    raise NotConverged(
+        f"no step along Newton's direction increases the likelihood (decrement {decrement:.2g}); "
+        f"use a positive ridge"
+    )
+
+
+def _hold_vanishing(
+    likelihood: Likelihood,
+    posterior: Posterior,
+    parameters: Floats,
+    free: npt.NDArray[np.bool_],
+    may_vanish: npt.NDArray[np.bool_],
+) -> tuple[Floats, Posterior]:
+    """Set standard deviations that have shrunk to nothing to zero, and hold them there."""
+    sds = np.arange(likelihood.effects, likelihood.parameters)
+    vanishing = sds[free[sds] & may_vanish & (np.abs(parameters[sds]) < SINGULAR_SD)]
+    if not vanishing.size:
+        return parameters, posterior
+    parameters = parameters.copy()
+    parameters[vanishing] = 0.0
+    free[vanishing] = False
+    return parameters, likelihood.posterior(parameters)
+
+
+def _variances_to_release(
+    posterior: Posterior, free: npt.NDArray[np.bool_], may_vanish: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.intp]:
+    """Return the held standard deviations whose variance the score wants larger than zero.
+
+    At zero the score for the variance is half the second derivative in the deviation.
+    """
+    effects = posterior.likelihood.effects
+    held = np.flatnonzero(~free[effects:] & may_vanish) + effects
+    if not held.size:
+        return held
+    return held[np.diag(posterior.hessian(SERIES_DEGREE))[held] > 0]
+
+
+def _finish(
+    likelihood: Likelihood,
+    parameters: Floats,
+    penalty: Floats,
+    free: npt.NDArray[np.bool_],
+    iterations: int,
+) -> Optimum:
+    """Take the absolute value of the deviations: the likelihood is even in them."""
+    parameters[likelihood.effects :] = np.abs(parameters[likelihood.effects :])
+    posterior = likelihood.posterior(parameters)
+    gradient = posterior.gradient - penalty * parameters
+    return Optimum(parameters, posterior, free, iterations, np.where(free, gradient, 0.0))
