@@ -1,0 +1,468 @@
+"""A fitted OSCAR model: estimates, intervals, predictions and what to make of them.
+
+Scores have no zero and no unit of their own (adding a constant, or trading scale between scores and
+sensitivities, changes no prediction), so what can be compared between fits is
+
+* ``q_ij``, the probability that a judge of the panel's average sensitivity prefers i to j with all
+  biases set to zero, and its log-odds ``h_ij = mean(gamma) (s_i - s_j)``;
+* ``kappa_k = gamma_k RMS(s)``, a judge's sensitivity on the scale of the candidates' spread;
+* ``D_k = tanh(position_k / 2)``, its net preference for the first slot between equal responses.
+
+Intervals are Wald intervals on the scale on which the quantity is unbounded (log-odds, log kappa,
+the position coefficient), carried over to the scale of the report. A contrast that the records do
+not identify is refused; the others are still given.
+
+Source: OSCAR (arXiv 2609.24128), sections 3.3 and 5, appendix A.8.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy import special
+
+from benchtrial.errors import DataError, NotIdentified
+from benchtrial.orchestrator.models.estimate import Estimate
+from benchtrial.orchestrator.models.oscar.covariance import slot_a_probability
+from benchtrial.orchestrator.models.oscar.identification import (
+    SATURATED,
+    Check,
+    components,
+    design_checks,
+    fit_checks,
+    gap_check,
+    strong_components,
+)
+from benchtrial.orchestrator.models.oscar.model import Model
+from benchtrial.orchestrator.models.oscar.newton import Minimum
+from benchtrial.orchestrator.models.oscar.table import Comparisons, Floats, Ints, encode_like
+from benchtrial.orchestrator.models.oscar.uncertainty import (
+    FLAT_SHARE,
+    Contrasts,
+    Covariance,
+    Uncertainty,
+    quantile,
+)
+
+#: Checks whose failure means that some contrast is not identified.
+IDENTIFYING = ("identification", "connectivity", "family")
+
+
+@dataclass(frozen=True, eq=False)
+class OscarFit:
+    """Estimates of one fit; see the module's docstring for what they mean.
+
+    Attributes
+    ----------
+    data, model, ridge, minimum, length_scale
+        The records, the coordinates, the penalty, the optimiser's trace and the divisor of L.
+    named_panel
+        The panel as asked for, or None for the default.
+    notes
+        What was noticed while reading the table and choosing the terms.
+    """
+
+    data: Comparisons
+    model: Model
+    ridge: float
+    minimum: Minimum
+    length_scale: float
+    named_panel: tuple[Hashable, ...] | None
+    notes: tuple[str, ...]
+
+    # Point estimates ---------------------------------------------------------------------------
+
+    @cached_property
+    def natural(self) -> Floats:
+        """Scores, log-sensitivities and coefficients as one vector.
+
+        Groups that were never compared have a zero of their own.
+        """
+        natural = self.model.natural(self.minimum.point.theta)
+        group = components(self.data)
+        scores = natural[: self.model.candidates]
+        scores -= (np.bincount(group, scores) / np.bincount(group))[group]
+        return natural
+
+    @cached_property
+    def scores(self) -> "pd.Series[float]":
+        """Candidate scores; they sum to zero."""
+        return pd.Series(
+            self.natural[: self.model.candidates], index=self.data.candidates, name="score"
+        )
+
+    @cached_property
+    def sensitivity(self) -> "pd.Series[float]":
+        """Judge sensitivities gamma; that of the reference judge is one."""
+        return self._by_judge(np.exp(self._judges("sensitivity").to_numpy()), "sensitivity")
+
+    @cached_property
+    def kappa(self) -> "pd.Series[float]":
+        """Scale-invariant sensitivities gamma RMS(s), by judge."""
+        return (self.sensitivity * self._rms).rename("kappa")
+
+    @property
+    def position(self) -> "pd.Series[float]":
+        """Position coefficients; positive favours the first slot. Zero if not in the model."""
+        return self._judges("position")
+
+    @property
+    def length(self) -> "pd.Series[float]":
+        """Length coefficients per standard deviation of the log ratio. Zero if not in the model."""
+        return self._judges("length")
+
+    @property
+    def family(self) -> "pd.Series[float]":
+        """Coefficients of one's own family. Zero if not in the model."""
+        return self._judges("family")
+
+    @property
+    def tie(self) -> "pd.Series[float]":
+        """Davidson's tie parameters tau. Zero if not in the model."""
+        return self._judges("tie")
+
+    @property
+    def net_first_slot(self) -> "pd.Series[float]":
+        """D = tanh(position / 2): P(A) - P(B) between equally good responses, by judge."""
+        return self._by_judge(np.tanh(self.position.to_numpy() / 2), "net_first_slot")
+
+    @property
+    def terms(self) -> str:
+        """The terms that were fitted, joined by ``+``."""
+        return "+".join(self.model.terms)
+
+    @property
+    def reference(self) -> Hashable:
+        """The judge whose sensitivity is one."""
+        label: Hashable = self.data.judges[self.model.reference]
+        return label
+
+    @cached_property
+    def panel(self) -> tuple[Hashable, ...]:
+        """Judges over which win probabilities average the sensitivity."""
+        if self.named_panel is not None:
+            return self.named_panel
+        judged = np.isin(np.arange(self.model.judges), self.data.judge)
+        usable = judged & ~self.data.human & self._sensitivity_identified
+        if not usable.any():
+            usable = judged
+        return tuple(self.data.judges[usable])
+
+    @property
+    def loglik(self) -> float:
+        """Log-likelihood (quasi-likelihood where ties or probabilities are fractional)."""
+        theta = self.minimum.point.theta
+        return -(self.minimum.point.loss - self.ridge / 2 * float(theta @ theta))
+
+    # What holds and what does not --------------------------------------------------------------
+
+    @cached_property
+    def checks(self) -> list[Check]:
+        """The named checks; see :class:`Check`."""
+        clusters = len(np.unique(self.data.prompt))
+        scores = self.natural[: self.model.candidates]
+        checks = fit_checks(
+            self.data, self.minimum, self._uncertainty.flat, self.model.log_sensitivities, clusters
+        )
+        checks += design_checks(self.data, self.model.terms)
+        if self.model.sensitivities:
+            checks.append(gap_check(self.data, scores, self.model.terms))
+        return checks
+
+    @property
+    def identified(self) -> bool:
+        """Whether every contrast of candidates is identified."""
+        return all(check.passed for check in self.checks if check.name in IDENTIFYING)
+
+    @property
+    def saturated(self) -> dict[Hashable, str]:
+        """Judges whose slot decides next to everything, with the reason."""
+        reasons = {}
+        for judge, preference in self.net_first_slot.items():
+            if abs(preference) > SATURATED:
+                slot = "first" if preference > 0 else "second"
+                reasons[judge] = (
+                    f"net {slot}-slot preference {abs(preference):.3f} is above {SATURATED}"
+                )
+        return reasons
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """Everything the reader of this fit should know, in plain words."""
+        failed = [f"{check.name}: {check.detail}" for check in self.checks if not check.passed]
+        saturated = [f"{judge} is saturated: {why}" for judge, why in self.saturated.items()]
+        panel = []
+        if self.named_panel is None and self.model.judges > len(self.panel):
+            left = [str(judge) for judge in self.data.judges if judge not in self.panel]
+            panel = [f"not in the panel: {', '.join(left)} (human, or sensitivity not identified)"]
+        return (*self.notes, *failed, *saturated, *panel)
+
+    # Uncertainty -------------------------------------------------------------------------------
+
+    @property
+    def covariance(self) -> pd.DataFrame:
+        """Prompt-cluster covariance of scores, log-sensitivities and coefficients.
+
+        Rows and columns are labelled (kind, label). NaN where it cannot be computed.
+        """
+        return self._labelled(self._uncertainty.covariance("cluster"))
+
+    @property
+    def model_covariance(self) -> pd.DataFrame:
+        """Covariance as if all records were independent; labelled like :attr:`covariance`."""
+        return self._labelled(self._uncertainty.covariance("model"))
+
+    def log_odds(
+        self, first: Hashable, second: Hashable, *, covariance: Covariance = "cluster"
+    ) -> Estimate:
+        """Estimate h = mean(gamma) (s_first - s_second), biases set to zero.
+
+        Raises
+        ------
+        NotIdentified
+            If the records do not identify this contrast.
+        """
+        i, j = self._candidate(first), self._candidate(second)
+        table = self._contrasts(np.array([i]), np.array([j]), covariance)
+        if not table.identified[0]:
+            raise NotIdentified(
+                f"{first} against {second} is not identified: {self._why_not(i, j)}"
+            )
+        strong = strong_components(self.data)
+        return Estimate.wald(
+            float(table.value[0]),
+            float(table.se[0]),
+            label=f"{first} - {second}",
+            prior_driven=bool(strong[i] != strong[j]),
+        )
+
+    @property
+    def pairs(self) -> tuple[tuple[Hashable, Hashable], ...]:
+        """All pairs of candidates, in the order of :meth:`win_probability`."""
+        i, j = self._all_pairs
+        names = self.data.candidates
+        return tuple((names[a], names[b]) for a, b in zip(i, j, strict=True))
+
+    def win_probability(
+        self, level: float = 0.95, covariance: Covariance = "cluster"
+    ) -> pd.DataFrame:
+        """Estimate q = P(first preferred) for every pair, with an interval (equation 10).
+
+        Returns
+        -------
+        DataFrame with columns first, second, q, low, high. A pair that is not identified has NaN.
+        """
+        i, j = self._all_pairs
+        table = self._contrasts(i, j, covariance)
+        value = np.where(table.identified, table.value, np.nan)
+        half = quantile(level) * table.se
+        return pd.DataFrame(
+            {
+                "first": self.data.candidates[i],
+                "second": self.data.candidates[j],
+                "q": special.expit(value),
+                "low": special.expit(value - half),
+                "high": special.expit(value + half),
+            }
+        )
+
+    def rank_intervals(
+        self, level: float = 0.95, covariance: Covariance = "cluster"
+    ) -> pd.DataFrame:
+        """Give each candidate's rank and the ranks that the data leave open for it.
+
+        With probability ``level`` all true ranks lie in their intervals together (Bonferroni over
+        pairs): a candidate is below every other whose contrast with it is clear.
+
+        Returns
+        -------
+        DataFrame with columns candidate, rank, low, high, best first. Without full identification
+        ranks are NaN across groups, because no common order exists.
+        """
+        i, j = self._all_pairs
+        table = self._contrasts(i, j, covariance)
+        critical = quantile(1 - (1 - level) / max(1, len(i)))
+        clear = table.identified & (np.abs(table.value) > critical * table.se)
+        winner = np.where(table.value > 0, i, j)
+        loser = np.where(table.value > 0, j, i)
+        size = self.model.candidates
+        rank = self.scores.rank(ascending=False, method="min")
+        if not table.identified.all():
+            rank = rank * np.nan
+        return (
+            pd.DataFrame(
+                {
+                    "candidate": self.data.candidates,
+                    "rank": rank.to_numpy(),
+                    "low": 1 + np.bincount(loser[clear], minlength=size),
+                    "high": size - np.bincount(winner[clear], minlength=size),
+                    "score": self.scores.to_numpy(),
+                }
+            )
+            .sort_values("score", ascending=False, kind="stable")
+            .drop(columns="score")
+            .reset_index(drop=True)
+        )
+
+    def judge_effects(
+        self, level: float = 0.95, covariance: Covariance = "cluster"
+    ) -> pd.DataFrame:
+        """Estimate each judge's kappa, D and coefficients with intervals.
+
+        Returns
+        -------
+        DataFrame with columns judge, effect, value, low, high; ``effect`` is kappa,
+        net_first_slot, or a term. Coefficients fixed at zero and effects that are not identified
+        have NaN intervals.
+        """
+        half = quantile(level)
+        tables = []
+        if self.model.sensitivities:
+            se = self._uncertainty.standard_errors(self._log_kappa_gradient, covariance)
+            log_kappa = np.log(self.kappa.to_numpy())
+            tables.append(
+                self._effect_rows("kappa", *(np.exp(log_kappa + x * se) for x in (0, -half, half)))
+            )
+        for name in self.model.blocks:
+            block = self.model.block(name)
+            gradient = np.eye(self.model.natural_size)[block]
+            se = self._uncertainty.standard_errors(gradient, covariance)
+            se[se == 0] = np.nan
+            value = self.natural[block]
+            ends = [value + x * se for x in (-half, half)]
+            if name == "position":
+                tables.append(
+                    self._effect_rows("net_first_slot", *(np.tanh(x / 2) for x in (value, *ends)))
+                )
+            tables.append(self._effect_rows(name, value, *ends))
+        if not tables:
+            return pd.DataFrame(columns=["judge", "effect", "value", "low", "high"])
+        return pd.concat(tables, ignore_index=True)
+
+    # Prediction --------------------------------------------------------------------------------
+
+    def predict(self, comparisons: pd.DataFrame) -> Floats:
+        """Predict the slot-A score of each row, biases included.
+
+        Raises
+        ------
+        DataError
+            If a judge or candidate is new to the fit, or a column that a term needs is missing.
+        """
+        return self.predict_encoded(encode_like(comparisons, self.data))
+
+    def predict_encoded(self, data: Comparisons) -> Floats:
+        """Predict for records in the codes of this fit."""
+        length = None
+        if "length" in self.model.terms:
+            if data.length_ratio is None:
+                raise DataError("the length term needs the columns first_length, second_length")
+            length = data.length_ratio / self.length_scale
+        return slot_a_probability(data, self.model, self.natural, length)
+
+    def carried_to(self, data: Comparisons, model: Model) -> Floats:
+        """Express these estimates in the free coordinates of another model, for a warm start."""
+        natural = np.zeros(model.natural_size)
+        natural[: model.candidates] = self.scores.reindex(data.candidates).fillna(0.0)
+        if model.sensitivities:
+            log = self._judges("sensitivity").reindex(data.judges).fillna(0.0).to_numpy()
+            natural[: model.candidates] *= np.exp(log[model.reference])
+            natural[model.block("sensitivity")] = log - log[model.reference]
+        for name in set(model.blocks) & set(self.model.blocks):
+            natural[model.block(name)] = self._judges(name).reindex(data.judges).fillna(0.0)
+        return model.gradient(natural)
+
+    # Private -----------------------------------------------------------------------------------
+
+    @cached_property
+    def _rms(self) -> float:
+        return float(np.sqrt(np.mean(self.natural[: self.model.candidates] ** 2)))
+
+    @cached_property
+    def _all_pairs(self) -> tuple[Ints, Ints]:
+        i, j = np.triu_indices(self.model.candidates, k=1)
+        return i, j
+
+    @cached_property
+    def _uncertainty(self) -> Uncertainty:
+        return Uncertainty(
+            self.data, self.model, self.natural, self.minimum.point, self.ridge, self._length
+        )
+
+    @property
+    def _length(self) -> Floats | None:
+        if "length" not in self.model.terms or self.data.length_ratio is None:
+            return None
+        contrast: Floats = self.data.length_ratio / self.length_scale
+        return contrast
+
+    @cached_property
+    def _log_kappa_gradient(self) -> Floats:
+        """Derivative of log kappa_k, one row per judge, natural coordinates."""
+        size, scores = self.model.candidates, self.natural[: self.model.candidates]
+        gradient = np.zeros((self.model.judges, self.model.natural_size))
+        gradient[:, :size] = scores / max(float(scores @ scores), np.finfo(float).tiny)
+        block = self.model.block("sensitivity")
+        gradient[np.arange(self.model.judges), np.arange(block.start, block.stop)] = 1.0
+        return gradient
+
+    @cached_property
+    def _sensitivity_identified(self) -> npt.NDArray[np.bool_]:
+        if not self.model.sensitivities or not self._uncertainty.flat.shape[1]:
+            return np.ones(self.model.judges, dtype=bool)
+        gradient = np.eye(self.model.natural_size)[self.model.block("sensitivity")]
+        return self._uncertainty.flat_share(gradient) <= FLAT_SHARE
+
+    def _judges(self, name: str) -> "pd.Series[float]":
+        if name == "sensitivity" or name in self.model.blocks:
+            values = self.natural[self.model.block(name)]
+        else:
+            values = np.zeros(self.model.judges)
+        return self._by_judge(values, name)
+
+    def _by_judge(self, values: Floats, name: str) -> "pd.Series[float]":
+        return pd.Series(values, index=self.data.judges, name=name)
+
+    def _candidate(self, label: Hashable) -> int:
+        if label not in self.data.candidates:
+            raise DataError(
+                f"{label!r} is no candidate of this fit; it holds "
+                f"{', '.join(map(str, self.data.candidates))}"
+            )
+        return int(self.data.candidates.get_indexer(pd.Index([label]))[0])
+
+    def _labelled(self, covariance: Floats) -> pd.DataFrame:
+        kinds = [("score", label) for label in self.data.candidates]
+        for name in ("log_sensitivity", *self.model.blocks):
+            kinds += [(name, label) for label in self.data.judges]
+        index = pd.MultiIndex.from_tuples(kinds, names=["kind", "label"])
+        return pd.DataFrame(covariance, index=index, columns=index)
+
+    @cached_property
+    def _panel_weights(self) -> Floats:
+        """Derivative of mean(gamma) by v_k."""
+        members = self.data.judges.get_indexer(pd.Index(list(self.panel)))
+        weights = np.zeros(self.model.judges)
+        weights[members] = self.sensitivity.to_numpy()[members] / len(members)
+        return weights
+
+    def _contrasts(self, i: Ints, j: Ints, kind: Covariance) -> Contrasts:
+        return self._uncertainty.contrasts(i, j, self._panel_weights, kind)
+
+    def _why_not(self, i: int, j: int) -> str:
+        group = components(self.data)
+        if group[i] != group[j]:
+            return (
+                "no chain of comparisons links them (compare a candidate of each group with one "
+                "of the other)"
+            )
+        failed = [c.detail for c in self.checks if c.name in ("family", "gaps") and not c.passed]
+        return "; ".join(failed) or "these records leave a direction open that moves it"
+
+    def _effect_rows(self, effect: str, value: Floats, low: Floats, high: Floats) -> pd.DataFrame:
+        return pd.DataFrame(
+            {"judge": self.data.judges, "effect": effect, "value": value, "low": low, "high": high}
+        )
