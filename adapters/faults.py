@@ -89,6 +89,11 @@ _PARAMETER_WORDS = re.compile(
     r"(?:not supported|not permitted|unsupported)",
     re.IGNORECASE | re.DOTALL,
 )
+# "Field 'temperature': …", "unsupported parameter: `top_k`": the name stands in quotes right after.
+_PARAMETER_NAME = re.compile(
+    r"(?:parameter|argument|field)s?(?: supplied)?:? *[\"'`](?P<name>[A-Za-z_][\w.]*)[\"'`]",
+    re.IGNORECASE,
+)
 # A complaint about one of these is about what this one request says, not about how the judge is set
 # up.
 _CONTENT_PARAMETERS = ("messages", "prompt", "input", "contents", "system")
@@ -148,7 +153,7 @@ def error_body(payload: object) -> ErrorBody | None:
         return _from_object(error)
     if payload.get("object") == "error" or payload.get("type") == "error":
         return _from_object(payload)
-    if "detail" in payload:
+    if "detail" in payload and "choices" not in payload:
         return _from_validation(payload["detail"])
     return None
 
@@ -246,7 +251,8 @@ def _refused(
             f"{answered}: no such model or address ({said}); check model and base_url", **place
         )
     if status in _BAD_REQUEST and _about_setting(body):
-        name = f"parameter {body.param!r}" if body.param else "a parameter"
+        param = _parameter(body)
+        name = f"parameter {param!r}" if param else "a parameter"
         return JudgeUnavailable(
             f"{answered}: the judge does not accept {name} as it is set ({said}); change or remove "
             "it in the study, because dropping it silently would ask a different question",
@@ -269,9 +275,16 @@ def _too_long(status: int, body: ErrorBody) -> bool:
     return status in _BAD_REQUEST and _TOO_LONG_WORDS.search(body.message) is not None
 
 
+def _parameter(body: ErrorBody) -> str:
+    """Name of the parameter that the error is about, or an empty string."""
+    named = _PARAMETER_NAME.search(body.message)
+    return body.param or (named["name"] if named else "")
+
+
 def _about_setting(body: ErrorBody) -> bool:
-    if body.param:
-        return not body.param.lower().startswith(_CONTENT_PARAMETERS)
+    param = _parameter(body)
+    if param:
+        return not param.lower().startswith(_CONTENT_PARAMETERS)
     if not body.names.isdisjoint(_PARAMETER_CODES):
         return True
     return _PARAMETER_WORDS.search(body.message) is not None

@@ -7,7 +7,6 @@ Source: the OpenAI API reference (chat completion object); the servers' document
 """
 
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -29,6 +28,9 @@ _STOP_REASONS: Mapping[str, StopReason] = {
     "content_filter": "content_filter",
     "refusal": "refusal",
 }
+# No provider counts this many tokens, and no database column holds many more.
+LARGEST_NUMBER = 2**53
+
 # The server broke off by itself; what came until then is not the judge's answer.
 _BROKEN_OFF = frozenset({"error", "abort"})
 
@@ -60,7 +62,8 @@ def read_reply(response: HttpResponse, *, who: str, now: float) -> Reply:
     choice = choices[0]
     if error_body(choice) is not None:
         raise judge_error(_inner(response, choice), who=who, now=now)
-    if choice.get("finish_reason") in _BROKEN_OFF:
+    reason = str(choice.get("finish_reason"))
+    if reason in _BROKEN_OFF:
         raise no_answer(response, "the server broke off", who=who)
     message = choice.get("message")
     if not isinstance(message, Mapping):
@@ -70,7 +73,7 @@ def read_reply(response: HttpResponse, *, who: str, now: float) -> Reply:
         response,
         payload,
         text=_text(message.get("content")),
-        stop="refusal" if refused else _STOP_REASONS.get(str(choice.get("finish_reason")), "other"),
+        stop="refusal" if refused else _STOP_REASONS.get(reason, "other"),
         tokens=_tokens(choice.get("logprobs")),
     )
 
@@ -173,21 +176,25 @@ def _alternatives(entries: object) -> dict[str, float]:
 
 
 def _logprob(value: object) -> float:
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
-        return min(float(value), 0.0)
-    return NEGLIGIBLE_LOGPROB
+    number = _number(value)
+    return NEGLIGIBLE_LOGPROB if number is None else min(float(number), 0.0)
 
 
 def _count(value: object) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    return int(value) if math.isfinite(value) and value >= 0 and value == int(value) else None
+    number = _number(value)
+    return int(number) if number is not None and number >= 0 and number == int(number) else None
 
 
 def _money(value: object) -> Decimal | None:
+    number = _number(value)
+    return Decimal(str(number)) if number is not None and number >= 0 else None
+
+
+def _number(value: object) -> int | float | None:
+    """Return a number of credible size; not a truth value, not infinite, not a string."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    return Decimal(str(value)) if math.isfinite(value) and value >= 0 else None
+    return value if -LARGEST_NUMBER < value < LARGEST_NUMBER else None
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -314,7 +314,7 @@ class _Session:
     slots: asyncio.Semaphore
 
 
-class _TooLarge(Exception):  # noqa: N818  (a signal inside this file, not an error of the package)
+class _TooLarge(Exception):
     pass
 
 
