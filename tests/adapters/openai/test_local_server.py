@@ -8,7 +8,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -46,7 +45,7 @@ def url() -> Iterator[str]:
     spec = importlib.util.spec_from_file_location("serve_local_judge", SCRIPT)
     assert spec is not None
     assert spec.loader is not None
-    module: ModuleType = importlib.util.module_from_spec(spec)
+    module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     with module.local_judge() as base_url:
         yield base_url

@@ -1,3 +1,4 @@
+from itertools import pairwise
 from statistics import fmean, pvariance
 
 import pytest
@@ -50,5 +51,5 @@ def test_the_draws_are_uniform() -> None:
     assert fmean(draws) == pytest.approx(1 / 2, abs=0.0102)
     # The variance of u**2 around 1/12 is 1/180: 5 * sqrt(1 / 180 / 20000) = 0.0026.
     assert pvariance(draws) == pytest.approx(1 / 12, abs=0.0026)
-    neighbours = fmean((a - 0.5) * (b - 0.5) for a, b in zip(draws, draws[1:], strict=False))
+    neighbours = fmean((a - 0.5) * (b - 0.5) for a, b in pairwise(draws))
     assert neighbours == pytest.approx(0, abs=5 / 12 / 20000**0.5)
