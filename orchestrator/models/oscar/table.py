@@ -150,7 +150,7 @@ def encode(frame: pd.DataFrame) -> Comparisons:
             "one prompt only: no prompt-cluster covariance, intervals need covariance='model'"
         )
     if len(judges) == 1:
-        notes.append(f"one judge only: win probabilities are those of {judges[0]!r}")
+        notes.append(f"one judge only: win probabilities are those of {judges[0]}")
     if repeated := _repeated(frame, judge, prompt, first, second, len(candidates)):
         notes.append(
             f"{repeated} rows repeat the judge, prompt, order and repetition of another row; "
@@ -257,7 +257,8 @@ def _codes(column: pd.Series, *, keep_order: bool = False) -> tuple[Ints, pd.Ind
     if keep_order:
         return code, labels
     ordered = _sorted(labels)
-    return ordered.get_indexer(labels)[code], ordered
+    positions: Ints = ordered.get_indexer(labels)
+    return positions[code], ordered
 
 
 def _candidate_codes(frame: pd.DataFrame) -> tuple[Ints, Ints, pd.Index]:
@@ -280,7 +281,8 @@ def _sorted(labels: pd.Index) -> pd.Index:
         ordered = sorted(labels)
     except TypeError:
         ordered = list(labels)
-    return pd.Index(ordered)
+    labelled: pd.Index = pd.Index(ordered)
+    return labelled
 
 
 def _repeated(
@@ -348,8 +350,8 @@ def _one_family(
         for member, name in zip(pairs // len(names), pairs % len(names), strict=True):
             if families.setdefault(int(member), names[name]) != names[name]:
                 raise DataError(
-                    f"{what} {labels[member]!r} has two families, {families[int(member)]!r} and "
-                    f"{names[name]!r}; each {what} has one"
+                    f"{what} {labels[member]} has two families, {families[int(member)]} and "
+                    f"{names[name]}; each {what} has one"
                 )
     return tuple(families[member] for member in range(len(labels)))
 

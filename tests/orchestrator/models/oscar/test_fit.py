@@ -170,11 +170,24 @@ def test_ties_count_one_half_once(wins: Wins) -> None:
     assert fit.log_odds("A", "B").value == pytest.approx(np.log((6 + 2) / (2 + 2)))
 
 
-def test_sensitivity_is_attenuated_without_position(simulate: Simulate) -> None:
-    table = simulate(4000, seed=6, dependence=0.0)
-    whole = fit_oscar(table)
-    without = fit_oscar(table, terms="length+family")
-    assert (without.kappa < whole.kappa).all()
+def test_sensitivity_is_attenuated_without_position() -> None:
+    """Both orders of every pair: leaving position out shrinks kappa by about 1 - D^2.
+
+    Small gaps, 40,000 records per judge: the ratio has a standard error near 0.03.
+    """
+    rng = np.random.default_rng(6)
+    scores, position = np.array([-0.3, -0.1, 0.1, 0.3]), np.array([0.0, 1.0, -2.0])
+    rows = 120_000
+    judge, first = rng.integers(0, 3, rows), rng.integers(0, 4, rows)
+    second = (first + rng.integers(1, 4, rows)) % 4
+    p = special.expit(scores[first] - scores[second] + position[judge])
+    table = pd.DataFrame(
+        {"judge": judge, "prompt": np.arange(rows), "first": first, "second": second}
+    )
+    table["outcome"] = (rng.random(rows) < p).astype(float)
+    j, jp = fit_oscar(table, terms=""), fit_oscar(table, terms="position")
+    np.testing.assert_allclose(j.kappa / jp.kappa, 1 - np.tanh(position / 2) ** 2, atol=0.1)
+    np.testing.assert_allclose(jp.net_first_slot, np.tanh(position / 2), atol=0.03)
 
 
 def test_the_truth_is_recovered(simulate: Simulate) -> None:
@@ -241,7 +254,7 @@ def test_multiplicities_stand_for_copies(simulate: Simulate) -> None:
 def test_a_warm_start_ends_where_a_cold_one_does(simulate: Simulate) -> None:
     table = simulate(300, seed=10)
     cold = fit_oscar(table)
-    warm = fit_oscar(table, start=fit_oscar(table[table["prompt"] < 250]))
+    warm = fit_oscar(table, start=fit_oscar(table[table["prompt"] < 295]))
     np.testing.assert_allclose(warm.scores, cold.scores, atol=1e-9)
     assert warm.minimum.iterations < cold.minimum.iterations
 

@@ -29,7 +29,7 @@ def test_known_losses_of_the_recorded_mt_bench_verdicts(recorded: Recorded) -> N
 
 
 def test_one_fold_by_hand(simulate: Simulate) -> None:
-    table = simulate(90, seed=1)
+    table = simulate(240, seed=1)
     fold = prompt_folds(encode(table), 3, 5)[table["prompt"]]
     total = 0.0
     for part in range(3):
