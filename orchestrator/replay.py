@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from benchtrial.errors import DataError
 from benchtrial.orchestrator.campaign import Campaign, Evidence, Listener, Result, recorded_panel
 from benchtrial.orchestrator.campaign.deciding import weigh_comparisons
 from benchtrial.orchestrator.campaign.events import ignore
+from benchtrial.orchestrator.campaign.judges import most_attempts
 from benchtrial.orchestrator.ledger import Ledger
 from benchtrial.orchestrator.sequential import Best, Difference, Look, StoppingPlan, take_look
 from benchtrial.orchestrator.study import AnalysisSpec, StoppingSpec, Study
@@ -37,7 +39,7 @@ def replaying(recording: str | Path, *, listener: Listener = ignore) -> Iterator
             study,
             ledger=Path(folder) / "replay.ledger",
             panel=recorded_panel(study, ledger),
-            policy=RetryPolicy.without_waiting(),
+            policy=RetryPolicy(attempts=most_attempts(ledger), hint_cap_s=inf, waits=False),
             listener=listener,
         )
         with campaign:
@@ -98,9 +100,7 @@ def replay_comparisons(
             f"ask for at most {len(prompts)} looks"
         )
     order = np.random.default_rng(seed).permutation(len(prompts))
-    plan = StoppingPlan(
-        rule=stopping.rule, alpha=stopping.alpha, rope=stopping.rope, target=target
-    )
+    plan = StoppingPlan(rule=stopping.rule, alpha=stopping.alpha, rope=stopping.rope, target=target)
     looks: list[Look] = []
     for number in range(1, stopping.rounds + 1):
         share = number / stopping.rounds

@@ -25,21 +25,14 @@ ROOMS: dict[str, set[str]] = {
     "benchtrial.adapters.simulated": {ERRORS, "benchtrial.adapters", "numpy"},
     MODELS: {ERRORS, "benchtrial.designs.balance", "scipy", *NUMBERS},
     SEQUENTIAL: {ERRORS, MODELS, "scipy", *NUMBERS},
-    **dict.fromkeys(
-        STUDY, {ERRORS, "benchtrial.adapters", "benchtrial.designs", "pydantic", *NUMBERS, *STUDY}
-    ),
-    **dict.fromkeys(
-        RECORD,
-        {
-            ERRORS,
-            "benchtrial",
-            "benchtrial.adapters",
-            "sqlalchemy",
-            "benchtrial.orchestrator.verdicts",
-            *NUMBERS,
-            *RECORD,
-        },
-    ),
+    **{
+        room: {ERRORS, "benchtrial.adapters", "benchtrial.designs", "pydantic", *NUMBERS, *STUDY}
+        for room in STUDY
+    },
+    **{
+        room: {ERRORS, "benchtrial", "benchtrial.adapters", "sqlalchemy", *NUMBERS, *RECORD}
+        for room in RECORD
+    },
     CAMPAIGN: {
         ERRORS,
         "benchtrial",
@@ -100,7 +93,7 @@ def _allowed(module: str, imported: str) -> bool:
 def test_every_source_is_found() -> None:
     names = {_module(path) for path in _sources()}
     assert {"benchtrial", "benchtrial.errors", "benchtrial.adapters.judge"} <= names
-    assert set(ROOMS) <= {name for name in names} | {MODELS, SEQUENTIAL}
+    assert set(ROOMS) <= names | {MODELS, SEQUENTIAL}
 
 
 @pytest.mark.parametrize("path", _sources(), ids=_module)

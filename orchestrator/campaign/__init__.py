@@ -9,7 +9,7 @@
 
 from benchtrial.orchestrator.campaign.asking import Panelist
 from benchtrial.orchestrator.campaign.campaign import Campaign
-from benchtrial.orchestrator.campaign.deciding import Evidence, stopping_plan, weigh
+from benchtrial.orchestrator.campaign.deciding import Evidence, covariates, stopping_plan, weigh
 from benchtrial.orchestrator.campaign.events import (
     AttemptFailed,
     Event,
@@ -32,6 +32,7 @@ __all__ = [
     "Replied",
     "Result",
     "RoundStarted",
+    "covariates",
     "panel_of",
     "recorded_panel",
     "stopping_plan",

@@ -33,8 +33,8 @@ from benchtrial.orchestrator.ledger import Ledger
 
 RoundEnd = Literal["complete", "budget", "dry", "unavailable", "interrupted"]
 
-# A unit whose attempts, over all runs, reach this many times the retry policy's number is recorded
-# as failed: one bad request must not hold up a study for ever, and an outage ends a run, not a unit.
+# A request whose attempts, over all runs, reach this many times the policy's number is recorded as
+# failed: one bad request must not hold up a study for ever, and an outage ends a run, not a request.
 ATTEMPTS_BEFORE_FAILED = 2
 # Seconds that requests in flight get to finish after a stop was asked for.
 GRACE_S = 5.0
@@ -60,8 +60,7 @@ class _Standing:
 
 def _fresh(panel: Mapping[str, Panelist]) -> dict[str, _Standing]:
     return {
-        name: _Standing(asyncio.Semaphore(panelist.concurrency))
-        for name, panelist in panel.items()
+        name: _Standing(asyncio.Semaphore(panelist.concurrency)) for name, panelist in panel.items()
     }
 
 
@@ -138,9 +137,7 @@ class Asker:
             wave = waiting[: self.affordable(waiting)]
             if not wave:
                 return "budget"
-            await self._together(
-                [self._one(request) for requests in wave for request in requests]
-            )
+            await self._together([self._one(request) for requests in wave for request in requests])
             if self.stop.is_set():
                 return "interrupted"
             if self._dry:
@@ -204,7 +201,7 @@ class Asker:
                     self._attempt_at(request, answered_at_failure), self.policy, sleep=self._sleep
                 )
             except RequestRefused as error:
-                await self.ledger.give_up(request.key, verdicts.failure(request, error.reason))
+                await self.ledger.give_up(request.key, verdicts.failure(request.cell, error.reason))
             except JudgeUnavailable as error:
                 standing.down = error
             except NotRecorded:
@@ -216,12 +213,10 @@ class Asker:
             except Interrupted:
                 return
 
-    async def _park(
-        self, request: Request, error: JudgeError, *, judge_is_alive: bool
-    ) -> None:
+    async def _park(self, request: Request, error: JudgeError, *, judge_is_alive: bool) -> None:
         tried = self._attempts.get(request.key, 0)
         if judge_is_alive or tried >= ATTEMPTS_BEFORE_FAILED * self.policy.attempts:
-            await self.ledger.give_up(request.key, verdicts.failure(request, "transport"))
+            await self.ledger.give_up(request.key, verdicts.failure(request.cell, "transport"))
         else:
             self._standing[request.cell.judge].down = error
 
@@ -236,12 +231,13 @@ class Asker:
             identity = await self.ledger.begin(request.key, reservation)
             try:
                 reply = await self.panel[request.cell.judge].judge.ask(request)
-            except NotRecorded:
+            except NotRecorded as error:
+                await self.ledger.fail(identity, JudgeError(str(error)), Amount())
                 self.budget.release(reservation)
                 raise
             except JudgeError as error:
                 charged = reservation if error.may_be_billed else Amount(requests=1)
-                await self.ledger.fail(identity, error, charged)
+                await self.ledger.fail(identity, error, charged, estimated=error.may_be_billed)
                 self.budget.settle(reservation, charged)
                 answered_at_failure.append(self._standing[request.cell.judge].successes)
                 again = isinstance(error, RateLimited | TransientError)
@@ -257,7 +253,12 @@ class Asker:
         charged = self._charge(request, reply.usage, reply) if reply.usage else reservation
         found = verdicts.parse(reply, request.cell, request.answer)
         await self.ledger.reply(
-            identity, reply, found, charged, estimated=reply.usage is None
+            identity,
+            reply,
+            found,
+            charged,
+            estimated=reply.usage is None,
+            parser=verdicts.PARSER_VERSION,
         )
         self.budget.settle(reservation, charged)
         name = request.cell.judge

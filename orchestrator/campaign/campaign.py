@@ -6,7 +6,9 @@ the same decision.
 """
 
 import asyncio
+import hashlib
 import json
+import re
 import signal
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,22 +19,29 @@ from typing import Self, TypeVar
 
 import pandas as pd
 
-from benchtrial import __version__
-from benchtrial.adapters import BatchCell, Reply, Request, RetryPolicy, Usage
+from benchtrial.adapters import BatchCell, PairCell, Reply, Request, RetryPolicy, Usage
 from benchtrial.errors import InputError, Interrupted, JudgeUnavailable, StudyChanged
 from benchtrial.orchestrator.budget import Budget, Limits
-from benchtrial.orchestrator.campaign.asking import GRACE_S, Asker, Panelist, RoundEnd
-from benchtrial.orchestrator.campaign.deciding import Evidence, stopping_plan, weigh
+from benchtrial.orchestrator.campaign.asking import Asker, Panelist, RoundEnd
+from benchtrial.orchestrator.campaign.deciding import Evidence, covariates, stopping_plan, weigh
 from benchtrial.orchestrator.campaign.events import Listener, LookTaken, RoundStarted, ignore
 from benchtrial.orchestrator.campaign.judges import panel_of
 from benchtrial.orchestrator.campaign.planning import Question, rounds
 from benchtrial.orchestrator.campaign.result import Result
-from benchtrial.orchestrator.ledger import Ledger, PlannedQuery
+from benchtrial.orchestrator.ledger import Covariates, Ledger, PlannedQuery
 from benchtrial.orchestrator.prompts import build_request
 from benchtrial.orchestrator.sequential import Look, take_look
 from benchtrial.orchestrator.study import Study
 
 T = TypeVar("T")
+# Names of devices, which Windows does not give to files whatever their suffix.
+RESERVED_NAMES = {
+    "CON",
+    "PRN",
+    "AUX",
+    "NUL",
+    *(f"{port}{n}" for port in ("COM", "LPT") for n in range(10)),
+}
 Answer = str | Mapping[str, str | float] | Sequence[str | float]
 
 
@@ -65,6 +74,7 @@ class Campaign:
             listener,
         )
         self._looks = [Look.from_json(text) for text in ledger.looks()]
+        self._evidence: Evidence | None = None
         self._handed_out: set[str] = set()
         self._stopped_by = signal.SIGINT
 
@@ -85,7 +95,7 @@ class Campaign:
         study
             What is asked, of whom, and when to stop.
         ledger
-            Path of the ledger; by default beside the study file, with suffix ``.ledger``.
+            Path of the ledger; by default the study's name with suffix ``.ledger``, here.
         panel
             Judges to use instead of those that the study describes.
         policy
@@ -102,15 +112,13 @@ class Campaign:
         StudyError
             If a judge's key is not in the environment.
         """
-        path = Path(ledger) if ledger is not None else study.ledger_path
+        path = Path(ledger) if ledger is not None else Path(_file_name(study.name))
         panel = panel if panel is not None else panel_of(study)
         if path.exists():
             record = Ledger.open(path)
             _require_same(study, record, path)
         else:
-            record = Ledger.create(
-                path, study_json=study.to_json(), study_hash=study.hash, code_version=__version__
-            )
+            record = Ledger.create(path, study_json=study.to_json(), study_hash=study.hash)
         return cls(study, record, panel, policy=policy, listener=listener)
 
     def run(self) -> Result:
@@ -196,13 +204,14 @@ class Campaign:
         return bool(self._looks) and self._looks[-1].decision.state != "continue"
 
     def result(self) -> Result:
-        """What the campaign has come to so far."""
-        evidence = self._weigh() if self._looks else None
+        """Return what the campaign has come to so far."""
+        if self._evidence is None and self._looks:
+            self._evidence = self._weigh()
         return Result(
             looks=tuple(self._looks),
             spent=self._asker.budget.spent,
-            fit=evidence.fit if evidence else None,
-            warnings=evidence.warnings if evidence else (),
+            fit=self._evidence.fit if self._evidence else None,
+            warnings=self._evidence.warnings if self._evidence else (),
             missing=self.ledger.missing(),
             ledger=self.ledger.path,
         )
@@ -246,7 +255,7 @@ class Campaign:
 
     async def _close_round(self, end: RoundEnd) -> None:
         final = end in {"budget", "dry"} or self._last_round or not self._next_affordable()
-        evidence = self._weigh()
+        evidence = self._evidence = self._weigh()
         budget = self._asker.budget
         look = take_look(
             self._plan,
@@ -264,14 +273,32 @@ class Campaign:
         self._listener(LookTaken(look, budget.spent))
 
     def _weigh(self) -> Evidence:
-        batch = self.study.kind == "batch"
-        table = self.ledger.ratings() if batch else self.ledger.comparisons()
-        wanted = self.study.analysis.criterion or self.study.criteria[0].id
-        if "criterion" in table:
-            table = table[table["criterion"] == wanted]
-        return weigh(self.study, table, self._plan)
+        study = self.study
+        if study.kind == "batch":
+            table = self.ledger.ratings(self._covariates)
+        else:
+            table = self.ledger.comparisons(self._covariates, outcome=study.analysis.outcomes)
+            table = table[~self._half_asked(table)]
+        return weigh(study, table[table["criterion"] == study.decided_criterion], self._plan)
+
+    def _half_asked(self, comparisons: pd.DataFrame) -> pd.Series:
+        """Whether the other displayed order of a comparison is still to be asked."""
+        if self.over or self._number >= len(self._rounds):
+            return pd.Series(data=False, index=comparisons.index)
+        waiting = {
+            (cell.judge, cell.prompt, cell.second, cell.first, cell.criterion, cell.replicate)
+            for cell in (one.cell for one in self._open())
+            if isinstance(cell, PairCell)
+        }
+        columns = ["judge", "prompt", "first", "second", "criterion", "repetition"]
+        rows = comparisons[columns].itertuples(index=False, name=None)
+        return pd.Series([row in waiting for row in rows], index=comparisons.index, dtype=bool)
 
     # -- the schedule ------------------------------------------------------------------------
+
+    @cached_property
+    def _covariates(self) -> Covariates:
+        return covariates(self.study)
 
     @cached_property
     def _rounds(self) -> tuple[tuple[Question, ...], ...]:
@@ -296,9 +323,7 @@ class Campaign:
         return [self._rendered(question) for question in self._rounds[self._number]]
 
     def _rendered(self, question: Question) -> list[Request]:
-        return [
-            build_request(self.study, self._specs[cell.judge], cell) for cell in question.cells
-        ]
+        return [build_request(self.study, self._specs[cell.judge], cell) for cell in question.cells]
 
     def _next_affordable(self) -> bool:
         following = self._rounds[self._number_done][0]
@@ -324,9 +349,7 @@ class Campaign:
             self._number,
             [
                 PlannedQuery(key=one.key, round=self._number, unit=question.number, request=one)
-                for question, group in zip(
-                    self._rounds[self._number], self._requests, strict=True
-                )
+                for question, group in zip(self._rounds[self._number], self._requests, strict=True)
                 for one in group
             ],
         )
@@ -392,6 +415,15 @@ def _require_same(study: Study, record: Ledger, path: Path) -> None:
         + "\n".join(f"  {line}" for line in differences)
         + "\nUndo the change, or name another ledger to start a new campaign"
     )
+
+
+def _file_name(name: str) -> str:
+    """Name a ledger after its study with characters that every file system takes."""
+    plain = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "study"
+    if plain == name and plain.upper() not in RESERVED_NAMES:
+        return f"{plain}.ledger"
+    # Names that differ only in the characters replaced must not share a ledger.
+    return f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:8]}.ledger"
 
 
 def _answer_text(request: Request, verdict: Answer) -> str:

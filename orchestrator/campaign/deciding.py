@@ -11,6 +11,7 @@ from math import nan
 import pandas as pd
 
 from benchtrial.errors import DataError, FitError
+from benchtrial.orchestrator.ledger import Covariates
 from benchtrial.orchestrator.models import (
     Estimate,
     GLMMPanel,
@@ -18,8 +19,8 @@ from benchtrial.orchestrator.models import (
     fit_glmm_panel,
     fit_oscar,
 )
-from benchtrial.orchestrator.sequential import Best, Difference, StoppingPlan
-from benchtrial.orchestrator.study import AnalysisSpec, StoppingSpec, Study
+from benchtrial.orchestrator.sequential import Best, Difference, Futility, StoppingPlan
+from benchtrial.orchestrator.study import AnalysisSpec, StoppingSpec, Study, sha256_of
 
 Pair = tuple[str, str]
 NOT_ESTIMABLE = Estimate(value=nan, se=nan, low=nan, high=nan, p=nan)
@@ -58,6 +59,8 @@ def stopping_plan(study: Study) -> StoppingPlan:
         rule=stopping.rule,
         alpha=stopping.alpha,
         rope=stopping.rope,
+        futility=Futility() if stopping.futility else None,
+        optimal_information=stopping.optimal_information,
         target=Difference(target.a, target.b)
         if target.kind == "difference"
         else Best(tuple(contenders(study))),
@@ -71,6 +74,29 @@ def contenders(study: Study) -> list[str]:
     if study.stopping.target.kind == "best":
         return [item.id for item in study.items]
     return list(dict.fromkeys(item.group for item in study.items if item.group is not None))
+
+
+def covariates(study: Study) -> Covariates:
+    """Collect what the study knows about those who are judged, for the ledger's tables."""
+    families = {one.id: one.family for one in study.candidates}
+    judge_families = {spec.id: spec.family for spec in study.judges}
+    known = bool(families) and all([*families.values(), *judge_families.values()])
+    return Covariates(
+        items={
+            item.id: {"group": item.group, **item.covariates}
+            if study.groups
+            else dict(item.covariates)
+            for item in study.items
+        },
+        lengths={
+            (prompt, one.id): len(text)
+            for one in study.candidates
+            for prompt, text in one.responses.items()
+        },
+        families=families if known else {},
+        judge_families=judge_families if known else {},
+        rubrics={one.id: sha256_of(one.rubric) for one in study.criteria},
+    )
 
 
 def weigh(study: Study, table: pd.DataFrame, plan: StoppingPlan) -> Evidence:
@@ -109,7 +135,7 @@ def weigh_ratings(
         estimates,
         fit,
         saturated=_all_saturated(saturated),
-        warnings=tuple(f"{name}: {text}" for name in fit for text in fit[name].warnings),
+        warnings=tuple(fit.warnings),
     )
 
 

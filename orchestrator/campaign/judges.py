@@ -1,9 +1,9 @@
 """From the judges of a study to judges that answer."""
 
-import os
-from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from benchtrial.adapters import (
+    DIALECTS,
     Capabilities,
     Judge,
     OpenAICompatible,
@@ -11,11 +11,17 @@ from benchtrial.adapters import (
     RecordedJudge,
     Reply,
     Request,
-    Secret,
     SimulatedBatchJudge,
     SimulatedPairJudge,
+    key_from_environment,
 )
-from benchtrial.errors import JudgeError, StudyError
+from benchtrial.errors import (
+    JudgeError,
+    JudgeUnavailable,
+    RequestRefused,
+    StudyError,
+    TransientError,
+)
 from benchtrial.orchestrator.campaign.asking import Panelist
 from benchtrial.orchestrator.ledger import Ledger
 from benchtrial.orchestrator.study import JudgeSpec, Study
@@ -36,8 +42,9 @@ class AskedElsewhere:
 
     async def ask(self, request: Request) -> Reply:
         """Refuse: there is nobody to send the request to."""
+        del request
         raise StudyError(
-            f"judge {self._name!r} has provider \"ask\": its answers come from outside. "
+            f'judge {self._name!r} has provider "ask": its answers come from outside. '
             "Use campaign.ask() and campaign.tell() instead of run()"
         )
 
@@ -58,9 +65,37 @@ def panel_of(study: Study) -> dict[str, Panelist]:
 
 def recorded_panel(study: Study, ledger: Ledger) -> dict[str, Panelist]:
     """Build judges that answer from the attempts that ``ledger`` holds."""
-    outcomes: Mapping[str, Sequence[Reply | JudgeError]] = ledger.outcomes()
-    judge = RecordedJudge(outcomes, reservations=ledger.reservations())
+    judge = RecordedJudge(_outcomes(ledger), reservations=ledger.reservations())
     return {spec.id: _panelist(spec, judge) for spec in study.judges}
+
+
+def most_attempts(ledger: Ledger) -> int:
+    """How often the most stubborn query was asked: a replay must be as patient as all runs were."""
+    return max(map(len, _outcomes(ledger).values()), default=1)
+
+
+def _outcomes(ledger: Ledger) -> dict[str, tuple[Reply | JudgeError, ...]]:
+    """Return what each attempt came to, as one run without interruptions would have met it.
+
+    A judge that was unavailable ended a run, and a later run asked again: to a replay that is one
+    more failed attempt. A query that was given up ends in the refusal that gave it up.
+    """
+    given_up = ledger.missing().query("state == 'failed'").drop_duplicates("key")
+    reasons = dict(zip(given_up["key"], given_up["reason"], strict=True))
+    outcomes = {
+        key: tuple(_passing(outcome) for outcome in attempts)
+        for key, attempts in ledger.outcomes().items()
+    }
+    return outcomes | {
+        key: (*outcomes.get(key, ()), RequestRefused("given up when recorded", reason=reason))
+        for key, reason in reasons.items()
+    }
+
+
+def _passing(outcome: Reply | JudgeError) -> Reply | JudgeError:
+    if isinstance(outcome, JudgeUnavailable):
+        return TransientError(str(outcome), status=outcome.status, request_id=outcome.request_id)
+    return outcome
 
 
 def _panelist(spec: JudgeSpec, judge: Judge) -> Panelist:
@@ -71,27 +106,29 @@ def _panelist(spec: JudgeSpec, judge: Judge) -> Panelist:
 def _live(study: Study, spec: JudgeSpec) -> Judge:
     if spec.provider == "ask":
         return AskedElsewhere(spec.id)
+    if spec.provider == "recorded":
+        raise StudyError(
+            f'judge {spec.id!r} has provider "recorded": it answers in a replay only. '
+            "Use: benchtrial replay LEDGER"
+        )
     if spec.provider == "simulated":
-        parameters = dict(spec.simulated or {})
         kind = SimulatedBatchJudge if study.kind == "batch" else SimulatedPairJudge
-        return kind(seed=study.seed, **parameters)
+        try:
+            return kind(seed=study.seed, **(spec.simulated or {}))
+        except TypeError as error:
+            raise StudyError(f"judge {spec.id!r}: [judges.simulated]: {error}") from error
     return OpenAICompatible(
         name=spec.id,
         model=spec.model,
         base_url=spec.base_url,
-        key=_key(spec),
+        key=None if spec.key_env is None else key_from_environment(spec.key_env),
         provider=spec.provider,
         timeout_s=spec.timeout_s,
+        capabilities=_capabilities(spec),
+        connections=spec.concurrency,
     )
 
 
-def _key(spec: JudgeSpec) -> Secret | None:
-    if spec.key_env is None:
-        return None
-    value = os.environ.get(spec.key_env, "").strip()
-    if not value:
-        raise StudyError(
-            f"judge {spec.id!r}: the environment variable {spec.key_env} is not set; "
-            f"export {spec.key_env}=… and run again"
-        )
-    return Secret(value)
+def _capabilities(spec: JudgeSpec) -> Capabilities:
+    """Return what the provider's dialect can do, held to the structured form of the study."""
+    return replace(DIALECTS[spec.provider].capabilities, structured=spec.structured_form)

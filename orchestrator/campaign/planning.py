@@ -1,8 +1,9 @@
 """From a study to the questions of each round, as a pure function of the study.
 
-A *question* is what is asked together: one batch, or both displayed orders of one pair, put to every
-judge and criterion. Rounds hold whole questions, so that a round that was answered is balanced over
-judges and orders, and the same study gives the same rounds on every machine and in every replay.
+A *question* is what is asked together: one batch, or both displayed orders of one pair, put to
+every judge and criterion. Rounds hold whole questions, so that a round that was answered is
+balanced over judges and orders, and the same study gives the same rounds on every machine and in
+every replay.
 """
 
 from collections.abc import Iterator, Sequence
@@ -43,9 +44,7 @@ def rounds(study: Study) -> tuple[tuple[Question, ...], ...]:
     questions, starts = _batch_questions(study) if study.kind == "batch" else _pair_questions(study)
     wanted = np.linspace(0, len(questions), study.stopping.rounds + 1)[1:]
     ends = sorted({int(starts[np.abs(starts - end).argmin()]) for end in wanted} - {0})
-    return tuple(
-        tuple(questions[start:end]) for start, end in zip([0, *ends], ends, strict=False)
-    )
+    return tuple(tuple(questions[start:end]) for start, end in zip([0, *ends], ends, strict=False))
 
 
 def _batch_questions(study: Study) -> tuple[list[Question], np.ndarray]:

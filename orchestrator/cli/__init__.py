@@ -11,7 +11,7 @@ from benchtrial.errors import BenchtrialError
 
 def main() -> None:
     """Run the command line and exit with a documented code."""
-    from benchtrial.orchestrator.cli.app import app  # noqa: PLC0415  (--help stays quick)
+    from benchtrial.orchestrator.cli.app import app
 
     for stream in (sys.stdout, sys.stderr):
         # Ids and texts may hold any character; a console that lacks one must not end the run.

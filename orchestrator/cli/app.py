@@ -7,6 +7,7 @@ cannot be used; 130 and 143 stopped by Ctrl-C and SIGTERM.
 
 import sys
 from importlib.resources import as_file, files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from shutil import copytree
 from typing import Annotated
@@ -16,10 +17,10 @@ from rich.console import Console
 
 from benchtrial import __version__
 from benchtrial.errors import InputError
-from benchtrial.orchestrator.campaign import Campaign, Result
+from benchtrial.orchestrator.campaign import Campaign, Result, covariates
 from benchtrial.orchestrator.cli import show
 from benchtrial.orchestrator.cli.table_replay import replay_table
-from benchtrial.orchestrator.ledger import Ledger
+from benchtrial.orchestrator.ledger import EXPORTS, Ledger
 from benchtrial.orchestrator.replay import replaying
 from benchtrial.orchestrator.sequential import Look
 from benchtrial.orchestrator.study import Study, starter
@@ -72,8 +73,8 @@ def run(
     """
     loaded = Study.from_file(study)
     with show.Watcher(_console(silent=as_json or quiet)) as listener:
-        campaign = Campaign.open(loaded, ledger=ledger, listener=listener)
-        with campaign:
+        path = ledger if ledger is not None else study.with_suffix(".ledger")
+        with Campaign.open(loaded, ledger=path, listener=listener) as campaign:
             result = campaign.run()
     _finish(result, as_json=as_json, quiet=quiet)
 
@@ -126,12 +127,12 @@ def status(
             ledger=ledger,
         )
         study = Study.from_json(record.study_json)
-        answered, planned = record.progress()
+        counts = record.summary()
     if as_json:
         typer.echo(show.result_json(result))
         return
     console = _console(silent=False)
-    console.print(f"{study.name}: {len(result.looks)} looks; {answered} of {planned} requests")
+    console.print(f"{study.name}: {len(result.looks)} looks; {counts.answered} of {counts.queries} requests")
     console.print(show.looks_table(result.looks))
     for line in show.result_lines(result):
         typer.echo(line)
@@ -150,7 +151,9 @@ def export(
     if form not in {"csv", "jsonl"}:
         raise InputError(f"--format {form!r} is not known; use csv or jsonl")
     with Ledger.open(ledger, read_only=True) as record:
-        tables = record.tables()
+        tables = {name: record.export(name) for name in EXPORTS}
+        known = covariates(Study.from_json(record.study_json))
+        tables |= {"ratings": record.ratings(known), "comparisons": record.comparisons(known)}
     folder.mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
         path = folder / f"{name}.{form}"
@@ -172,7 +175,7 @@ def version(
 
 
 def _lay_out(example: str, folder: Path) -> None:
-    shipped = files("benchtrial") / "examples"
+    shipped = _shipped_examples()
     names = sorted(entry.name for entry in shipped.iterdir() if entry.is_dir())
     if example not in names:
         raise InputError(f"no example is called {example!r}; there are {', '.join(names)}")
@@ -181,6 +184,12 @@ def _lay_out(example: str, folder: Path) -> None:
     with as_file(shipped / example) as source:
         copytree(source, folder / example)
     typer.echo(f"laid out {folder / example}")
+
+
+def _shipped_examples() -> Traversable:
+    """Examples stand inside an installed wheel, and at the root of a checkout."""
+    inside = files("benchtrial") / "examples"
+    return inside if inside.is_dir() else Path(__file__).resolve().parents[2] / "examples"
 
 
 def _finish(result: Result, *, as_json: bool, quiet: bool) -> None:

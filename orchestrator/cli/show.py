@@ -80,7 +80,9 @@ def look_lines(look: Look, spent: Amount | None = None) -> list[str]:
     contrasts = sorted(look.contrasts, key=_distance)
     lines = [head, *(f"  {_contrast(one)}" for one in contrasts[:CONTRASTS_SHOWN])]
     if len(contrasts) > CONTRASTS_SHOWN:
-        lines.append(f"  … and {len(contrasts) - CONTRASTS_SHOWN} contrasts further from a decision")
+        lines.append(
+            f"  … and {len(contrasts) - CONTRASTS_SHOWN} contrasts further from a decision"
+        )
     return lines
 
 
@@ -115,9 +117,29 @@ def result_lines(result: Result) -> list[str]:
     """Describe a result: warnings, what is missing, what was spent, and the decision last."""
     lines = [f"warning: {warning}" for warning in result.warnings]
     if not result.missing.empty:
-        lines.append(f"verdicts that do not count: {int(result.missing['count'].sum())}")
-        lines += [f"  {line}" for line in _frame_lines(result.missing)]
+        lines.append(f"verdicts that do not count: {len(result.missing)}")
+        table = missing_counts(result.missing).to_string(index=False)
+        lines += [f"  {line}" for line in table.splitlines()]
     return [*lines, f"spent: {spending(result.spent)}", str(result)]
+
+
+def missing_counts(missing: pd.DataFrame) -> pd.DataFrame:
+    """Count missing verdicts by judge, who was shown, slot and reason; unequal loss shows here.
+
+    A missing verdict on a pair counts for both of its candidates.
+    """
+    parts = []
+    if "first" in missing:
+        pairs = missing[missing["first"].notna()]
+        parts += [
+            pairs.assign(subject=pairs[column], slot=slot)
+            for column, slot in (("first", "A"), ("second", "B"))
+        ]
+    if "item" in missing:
+        parts.append(missing[missing["batch"].notna()].assign(subject=lambda rows: rows["item"]))
+    shown = pd.concat(parts)
+    by = ["judge", "subject", "slot", "state", "reason"]
+    return shown.groupby(by, dropna=False).size().rename("count").reset_index()
 
 
 def result_json(result: Result) -> str:
@@ -133,7 +155,9 @@ def result_json(result: Result) -> str:
                 "money": None if result.spent.money is None else str(result.spent.money),
             },
             "warnings": list(result.warnings),
-            "missing": json.loads(result.missing.to_json(orient="records")),
+            "missing": []
+            if result.missing.empty
+            else json.loads(missing_counts(result.missing).to_json(orient="records")),
             "looks": [json.loads(look.to_json()) for look in result.looks],
         },
         indent=2,
@@ -141,7 +165,7 @@ def result_json(result: Result) -> str:
 
 
 def _contrast(one: ContrastLook) -> str:
-    if not isfinite(one.value):
+    if not isfinite(one.se):
         return f"{one.first} - {one.second}: not estimable yet"
     return (
         f"{one.first} - {one.second}: {one.value:+.3f}  [{one.low:+.3f}, {one.high:+.3f}]  "
@@ -151,11 +175,11 @@ def _contrast(one: ContrastLook) -> str:
 
 def _distance(one: ContrastLook) -> float:
     """How far a contrast is from its bound; not estimable is furthest."""
-    return one.bound - abs(one.z) if isfinite(one.z) and isfinite(one.bound) else float("inf")
+    return one.bound - abs(one.z)
 
 
 def _number(value: float) -> str:
-    return f"{value:.3f}" if isfinite(value) else "–"
+    return f"{value:.3f}" if isfinite(value) else "-"
 
 
 def _frame_lines(frame: pd.DataFrame) -> list[str]:

@@ -35,7 +35,7 @@ _CLASSES = {
 }
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401  (a module attribute can be anything)
+def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(_MODULES[name])
     if name in _CLASSES:

@@ -137,9 +137,7 @@ class TransientError(JudgeError):
         request_id: str | None = None,
         may_be_billed: bool = False,
     ) -> None:
-        super().__init__(
-            message, status=status, request_id=request_id, may_be_billed=may_be_billed
-        )
+        super().__init__(message, status=status, request_id=request_id, may_be_billed=may_be_billed)
         self.retry_after = retry_after
 
 
@@ -148,7 +146,7 @@ class TerminalError(JudgeError):
 
 
 class RequestRefused(TerminalError):
-    """This request can never be answered (``reason`` is a verdict's reason); others can."""
+    """The request can never be answered (``reason`` is a verdict's reason); others can."""
 
     def __init__(
         self,
