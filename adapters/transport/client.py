@@ -10,8 +10,9 @@ happened on the network. These limits cannot be switched off:
 * the body is read up to a size limit;
 * certificates are verified, and no redirect is followed: a redirect is where a key would leak.
 
-The error is raised ``from None``: the frames below hold the request's headers, and a traceback
-printer that shows local variables would print the key.
+An error is raised after the ``except`` clause and not in it, so that it has no context: the frames
+of the failed call hold the request's headers, and a traceback printer that shows local variables
+would print the key.
 
 httpx is imported when the first client is made, because it takes longer to import than the rest of
 the package together.
@@ -222,7 +223,7 @@ class HttpClient:
                 response = HttpResponse(status, headers, text, latency)
                 self._refuse_redirect(response)
                 return response
-        raise error from None
+        raise error
 
     async def close(self) -> None:
         """Close every connection. Safe to call twice."""

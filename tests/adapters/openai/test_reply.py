@@ -121,6 +121,7 @@ def test_the_record_of_a_reply(completion: Completion) -> None:
             },
             Usage(10, 5, cached_input=10),
         ),
+        ({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 115}, Usage(10, 105)),
         ({"prompt_tokens": 10.0, "completion_tokens": 5}, Usage(10, 5)),
         (
             {"prompt_tokens": 10, "completion_tokens": 5, "prompt_tokens_details": None},

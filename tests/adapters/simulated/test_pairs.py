@@ -134,6 +134,16 @@ def test_verdicts_on_one_prompt_share_their_noise_and_keep_their_probability() -
     assert fmean(part) == pytest.approx(p, abs=SIGMAS * math.sqrt(p * (1 - p) / prompts))
 
 
+def test_shared_noise_is_uniform_whatever_its_share() -> None:
+    """20,000 prompts; one tenth of the draws lies below 0.1, and one tenth above 0.9."""
+    for share in (0.0, 0.3, 0.6, 1.0):
+        asked = judge(prompt_correlation=share, seed=6)
+        draws = [asked._draw(cell("x", "y", prompt=f"{g}")) for g in range(20_000)]
+        tolerance = SIGMAS * math.sqrt(0.1 * 0.9 / 20_000)
+        assert fmean(u < 0.1 for u in draws) == pytest.approx(0.1, abs=tolerance), share
+        assert fmean(u > 0.9 for u in draws) == pytest.approx(0.1, abs=tolerance), share
+
+
 def test_a_verdict_depends_on_its_cell_and_on_nothing_else() -> None:
     cells = [cell("x", "y", r) for r in range(50)] + [cell("y", "x", r) for r in range(50)]
     forward = winners(judge(seed=4), cells)

@@ -236,18 +236,19 @@ def test_given_up_attempts_give_their_connection_back(serve: Any) -> None:
 
 
 def test_a_client_serves_one_event_loop_after_another(serve: Any) -> None:
+    """As in a notebook: the first loop is gone, and nobody closed the client."""
+
     async def behaviour(received: Any) -> None:
         await received.answer({})
 
-    client: HttpClient | None = None
+    client = HttpClient("http://127.0.0.1/v1", who="judge 'x'")
 
     async def main() -> int:
-        nonlocal client
         async with serve(behaviour) as server:
-            client = client or HttpClient(server.url, who="judge 'x'")
             client.base_url = server.url
             response = await client.post_json("/x", {})
-            await client.close()
+            assert client._session is not None
+            await client._session.client.aclose()  # or the test would leak its connection
             return response.status
 
     assert [asyncio.run(main()), asyncio.run(main())] == [200, 200]
