@@ -9,7 +9,6 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from benchtrial.errors import NotIdentified
 from benchtrial.orchestrator.models.glmm.model import Model, Response, Scale
@@ -21,7 +20,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Engine:
+class LikelihoodEngine:
     """What a fit keeps of its data: enough to refit, resample and check it."""
 
     table: RatingTable
@@ -29,11 +28,6 @@ class Engine:
     optimum: Optimum
     cold_start: bool
     response: Response
-
-    @property
-    def parameters(self) -> pd.Series:
-        """Estimates by ``(part, label)``."""
-        return pd.Series(self.optimum.parameters, index=self.model.index)
 
     @property
     def free_parameters(self) -> int:
@@ -66,18 +60,29 @@ class Engine:
         np.add.at(units, self.table.blocks, like.weights[:, None] * dense)
         return units
 
-    def sandwich(self) -> pd.DataFrame:
-        """Return the covariance that is robust to dependence within units."""
+    @cached_property
+    def sandwich(self) -> Floats:
+        """Covariance robust to dependence within units."""
         free = self.optimum.free
-        inverse = self.inverse_information[np.ix_(free, free)]
-        scores = self.unit_scores()[:, free]
-        units = len(scores)
-        if units < 2:
-            raise NotIdentified("a sandwich needs at least two batches (or design blocks)")
-        half = (scores - scores.mean(axis=0)) @ inverse
-        robust = np.full((len(free), len(free)), np.nan)
-        robust[np.ix_(free, free)] = half.T @ half * units / (units - 1)
-        return pd.DataFrame(robust, index=self.model.index, columns=self.model.index)
+        return sandwich_of(self.inverse_information, self.unit_scores(), free)
+
+
+def sandwich_of(inverse: Floats, scores: Floats, free: npt.NDArray[np.bool_]) -> Floats:
+    """Return inverse information around the spread of unit scores, with the factor G/(G-1).
+
+    Raises
+    ------
+    NotIdentified
+        There is only one unit.
+    """
+    units = len(scores)
+    if units < 2:
+        raise NotIdentified("a sandwich needs at least two batches (or design blocks)")
+    scores = scores[:, free]
+    half = (scores - scores.mean(axis=0)) @ inverse[np.ix_(free, free)]
+    robust = np.full(inverse.shape, np.nan)
+    robust[np.ix_(free, free)] = half.T @ half * units / (units - 1)
+    return robust
 
 
 def fit_model(
@@ -91,30 +96,22 @@ def fit_model(
             f"has no finite estimate; use a positive ridge, or leave the item out"
         )
     optimum = maximize(model.likelihood, model.penalty, model.start, free=model.free)
-    engine = Engine(table, model, optimum, cold_start, response)
-    parameters = engine.parameters
+    engine = LikelihoodEngine(table, model, optimum, cold_start, response)
     readable = ~np.isnan(table.value)
     ratings = int(readable.sum())
     scores = model.scale.scores[model.scale.codes(table.value[readable])]
-    acceptance = float(scores.mean())
     fit = GLMMFit(
-        items=_part(parameters, "item", "item"),
-        lags=_part(parameters, "lag", "lag"),
-        cold_start=float(_part(parameters, "cold start", "").sum(min_count=1)),
-        batch_sd=float(optimum.parameters[-1]),
+        names=model.names,
+        values=optimum.parameters,
         loglik=optimum.posterior.loglik,
-        covariance=pd.DataFrame(engine.inverse_information, index=model.index, columns=model.index),
-        converged=True,
         iterations=optimum.iterations,
         gradient_norm=float(np.abs(optimum.gradient).max() / ratings),
         warnings=(),
         judge=table.judge,
         response=response,
         ridge=ridge,
-        thresholds=_thresholds(parameters, model.scale),
-        covariates=_part(parameters, "covariate", "covariate"),
-        residual_sd=float("nan"),
-        acceptance=acceptance,
+        levels=model.scale.used,
+        acceptance=float(scores.mean()),
         separated=separated,
         ratings=ratings,
         batches=len(table.batches),
@@ -134,24 +131,6 @@ def separated_items(table: RatingTable, scale: Scale, weights: Floats) -> tuple[
         at_end = counted & (codes == end)
         separated |= np.bincount(table.item[at_end], minlength=len(table.items)) == rated
     return tuple(table.items[v] for v in np.flatnonzero(separated))
-
-
-def _part(parameters: pd.Series, part: str, name: str) -> pd.Series:
-    parts = parameters.index.get_level_values(0)
-    chosen = parameters[parts == part]
-    labels = [label for _, label in chosen.index]
-    return pd.Series(chosen.to_numpy(), index=pd.Index(labels, name=name), name=part)
-
-
-def _thresholds(parameters: pd.Series, scale: Scale) -> pd.Series:
-    if len(scale.used) == 2:
-        return pd.Series([], index=pd.Index([], name="level"), name="threshold", dtype=float)
-    free = _part(parameters, "threshold", "level").to_numpy()
-    return pd.Series(
-        np.append(free, -free.sum()),
-        index=pd.Index(scale.used[:-1], name="level"),
-        name="threshold",
-    )
 
 
 def _warnings(fit: GLMMFit, table: RatingTable, model: Model, optimum: Optimum) -> tuple[str, ...]:
@@ -184,8 +163,8 @@ def _warnings(fit: GLMMFit, table: RatingTable, model: Model, optimum: Optimum) 
         )
     if fit.separated:
         said.append(
-            f"{count_items(len(fit.separated))} of {len(fit.items)} rated the same in every batch "
-            f"({name_some(list(fit.separated))}): their estimates are set by the prior "
+            f"{count_items(len(fit.separated))} of {len(table.items)} rated the same in every "
+            f"batch ({name_some(list(fit.separated))}): their estimates are set by the prior "
             f"(ridge {fit.ridge:g})"
         )
     if fit.saturation is not None:

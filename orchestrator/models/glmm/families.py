@@ -1,9 +1,9 @@
 """How likely a rating is, given the linear predictor: the binary logit and the cumulative logit.
 
-A family turns predictors into tables. Each row of a table is one *outcome cell*, a combination of
-item, lags, covariates and the rating that was given; each column is one quadrature node of the
-batch intercept. The number of cells does not grow with the number of batches, so that the tables
-cost next to nothing and the likelihood becomes sums over them.
+A family turns predictors into tables. Each row of a table is one *cell*, a combination of item,
+lags and covariates (and, for ordinal ratings, the rating that was given); each column is one
+quadrature node of the batch intercept. The number of cells does not grow with the number of
+batches, so that the tables cost next to nothing and the likelihood becomes sums over them.
 
 A family has one predictor (binary: ``eta``) or two (ordinal: the distances ``upper = tau_r - eta``
 and ``lower = tau_(r-1) - eta`` to the thresholds around the rating). ``signs`` says how the batch
@@ -59,15 +59,11 @@ class Family(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """The Bernoulli logit.
+    """The Bernoulli logit in its canonical form: ``log P(y) = y eta - softplus(eta)``.
 
-    Parameters
-    ----------
-    side
-        +1 for a cell with rating 1, -1 for a cell with rating 0; shape ``(cells,)``.
+    The part linear in the ratings is summed per batch once and for all (``Linear``), so that a cell
+    is a combination of item and lags whatever the rating was, and the tables hold ``-softplus``.
     """
-
-    side: Floats
 
     @property
     def signs(self) -> tuple[float, ...]:
@@ -80,13 +76,12 @@ class Binary:
         return 0.25
 
     def tables(self, fixed: tuple[Floats, ...], shift: Floats) -> Tables:
-        """Return log expit(side * eta) and its derivatives, without overflow anywhere."""
-        margin = fixed[0][:, None] + shift
-        margin *= self.side[:, None]
-        tail = np.exp(-np.abs(margin))
-        wrong = np.where(margin >= 0, tail, 1.0) / (1.0 + tail)
-        log = np.minimum(margin, 0.0) - np.log1p(tail)
-        return Tables(log, (self.side[:, None] * wrong,), {(0, 0): wrong * (wrong - 1.0)})
+        """Return -softplus(eta) and its derivatives, without overflow anywhere."""
+        eta = fixed[0][:, None] + shift
+        tail = np.exp(-np.abs(eta))
+        negative = -np.where(eta >= 0, 1.0, tail) / (1.0 + tail)
+        log = -np.maximum(eta, 0.0) - np.log1p(tail)
+        return Tables(log, (negative,), {(0, 0): negative * (1.0 + negative)})
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,12 @@ Given the batch intercept ``sigma * z`` the ratings of a batch form a Markov cha
 likelihood of a batch is a one-dimensional integral over ``z ~ N(0, 1)``. Three observations make
 it cheap and exact.
 
-* The predictor without the intercept takes few values: one per *outcome cell* (item, lags, first
-  or not, rating). Tables over cells and quadrature nodes hold every logarithm that is needed, and a
-  batch is a row of counts over cells: ``log f = counts @ table``.
+* The predictor without the intercept takes few values: one per *cell* (item, lags, first or not).
+  Tables over cells and quadrature nodes hold every logarithm that is needed, and a batch is a row
+  of counts over cells: ``log f = counts @ table``, plus a linear part in the canonical binary
+  model.
 * The trapezoidal rule on an equally spaced grid converges geometrically for an analytic integrand
-  that decays at both ends. With a step of three quarters of the narrowest posterior standard
+  that decays at both ends. With a step of seven tenths of the narrowest posterior standard
   deviation its error is near 1e-15, so that one grid serves all batches and no mode is sought:
   there is no Laplace approximation to be wrong.
 * Fisher's identity gives the gradient from the posterior weights of the nodes, and Louis's identity
@@ -40,15 +41,17 @@ Integers = npt.NDArray[np.intp]
 REACH = 8.0
 """The grid spans +-8 prior standard deviations: the tail beyond is below 1e-14."""
 
-EDGE_MASS = 1e-13
-"""Posterior mass at the end of the grid above which the grid is widened (a batch far off the
-rest)."""
+EDGE_MASS = 1e-11
+"""Posterior mass at an end of the grid above which it is widened: a batch far off the rest."""
+
+WIDEN = 1.5
+"""Factor by which the grid is widened."""
 
 MOST_REACH = 48.0
 """Widest grid. A batch that lies further out is not described by a normal intercept at all."""
 
-STEP = 0.75
-"""Step of the grid in units of the narrowest posterior sd: error about exp(-2 pi^2 / 0.75^2)."""
+STEP = 0.7
+"""Step of the grid in units of the narrowest posterior sd: error near exp(-2 pi^2 / 0.7^2)."""
 
 WIDEST_STEP = 0.5
 """Step of the grid when the posterior is as wide as the prior."""
@@ -56,8 +59,24 @@ WIDEST_STEP = 0.5
 NEGLIGIBLE_NORM = 1e-12
 """Norm below which the next polynomial is rounding error: the posterior sits on too few nodes."""
 
-SERIES_TOLERANCE = 1e-12
+SERIES_TOLERANCE = 1e-10
 """Relative contribution to the Hessian below which the polynomial series is cut."""
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """The part of a canonical log-likelihood that is linear in the predictors.
+
+    Parameters
+    ----------
+    sums
+        Sum of rating times design row over each path, shape ``(paths, fixed effects)``.
+    total
+        Sum of the ratings of each path.
+    """
+
+    sums: Any
+    total: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +101,8 @@ class Likelihood:
         Number of these standard deviations.
     longest
         Largest number of ratings in a batch.
+    linear
+        Linear part of a canonical family; None for the others.
     """
 
     counts: Any
@@ -93,6 +114,7 @@ class Likelihood:
     batch_judge: Integers
     judges: int
     longest: int
+    linear: Linear | None = None
     reach: float = REACH
 
     @property
@@ -117,6 +139,9 @@ class Likelihood:
             tuple(design @ fixed for design in self.designs), sds[self.cell_judge][:, None] * nodes
         )
         log_joint = self.counts @ tables.log
+        if self.linear is not None:
+            log_joint += (self.linear.sums @ fixed)[:, None]
+            log_joint += (self.linear.total * sds[self.path_judge])[:, None] * nodes
         log_joint += _log_prior(nodes)
         peak = log_joint.max(axis=1)
         if self.path_batch is None:
@@ -131,8 +156,13 @@ class Likelihood:
         evidence = np.log(mass) + peaks
         weights /= (mass if self.path_batch is None else mass[self.path_batch])[:, None]
         if self.reach < MOST_REACH and weights[:, [0, -1]].max() > EDGE_MASS:
-            return replace(self, reach=2 * self.reach).posterior(parameters)
+            return replace(self, reach=WIDEN * self.reach).posterior(parameters)
         return Posterior(self, nodes, tables, weights, evidence)
+
+    @cached_property
+    def path_judge(self) -> Integers:
+        """Which standard deviation applies to each path."""
+        return self.batch_judge if self.path_batch is None else self.batch_judge[self.path_batch]
 
     @cached_property
     def _path_starts(self) -> Integers:
@@ -181,6 +211,12 @@ class Posterior:
             expected = self._occupancy * first
             gradient[: like.effects] += design.T @ expected.sum(axis=1)
             gradient[like.effects :] += sign * self._by_judge(expected @ self.nodes)
+        if like.linear is not None:
+            gradient[: like.effects] += like.linear.sums.T @ (self._row_weights * self._row_mass)
+            moments = self._row_weights * like.linear.total * (self.weights @ self.nodes)
+            gradient[like.effects :] += np.bincount(
+                like.path_judge, weights=moments, minlength=like.judges
+            )
         return gradient
 
     def hessian(self, degree: int | None = None) -> Floats:
@@ -225,10 +261,10 @@ class Posterior:
         row_weights = self._row_weights * mass
         total = np.zeros((self.likelihood.parameters,) * 2)
         if self.likelihood.path_batch is not None:
-            mean = self._coefficients(self._within)
+            mean = self._mean_scores
             total += gram(mean, row_weights) - gram(self.scores, self.likelihood.weights)
         for k in range(1, len(self.nodes) if degree is None else degree + 1):
-            term = gram(self._coefficients(self._within * basis.next()), row_weights)
+            term = gram(self._coefficients(basis.next()), row_weights)
             total += term
             if degree is None and (np.diag(term) < SERIES_TOLERANCE * scale).all() and k > 1:
                 break
@@ -237,14 +273,14 @@ class Posterior:
     @cached_property
     def scores(self) -> Any:
         """Score of each batch (unweighted), shape ``(batches, parameters)``, dense or sparse."""
-        means = self._coefficients(self._within)
+        means = self._mean_scores
         if self.likelihood.path_batch is None:
             return means
         paths, batches = len(self._row_mass), len(self.likelihood.weights)
         gather = sparse.csr_array(
             (self._row_mass, (self.likelihood.path_batch, np.arange(paths))), (batches, paths)
         )
-        return gather @ means
+        return gather @ means  # a matrix of the kind of ``means``
 
     @cached_property
     def _row_mass(self) -> Floats:
@@ -266,35 +302,43 @@ class Posterior:
         return like.weights if like.path_batch is None else like.weights[like.path_batch]
 
     @cached_property
-    def _row_judge(self) -> Integers:
-        like = self.likelihood
-        return like.batch_judge if like.path_batch is None else like.batch_judge[like.path_batch]
-
-    @cached_property
     def _occupancy(self) -> Floats:
         """Expected number of visits to each cell with the intercept at each node."""
         occupancy: Floats = self.likelihood.counts.T @ (self.weights * self._row_weights[:, None])
         return occupancy
 
     @cached_property
-    def _slope(self) -> Floats:
-        """Derivative of the log-likelihood of each path in the predictor, at each node."""
+    def _sd_score(self) -> Floats:
+        """Derivative of the log-likelihood of each path in its standard deviation, at each node."""
         slope: Floats = self.likelihood.counts @ sum(
             sign * first
             for sign, first in zip(self.likelihood.family.signs, self.tables.first, strict=True)
         )
-        return slope
+        if self.likelihood.linear is not None:
+            slope += self.likelihood.linear.total[:, None]
+        return slope * self.nodes
 
-    def _coefficients(self, weights: Floats) -> Any:
-        """Integrate the complete-data score of each path against ``weights`` over the nodes."""
+    @cached_property
+    def _mean_scores(self) -> Any:
+        """Posterior mean of the complete-data score of each path."""
+        linear = None if self.likelihood.linear is None else self.likelihood.linear.sums
+        return self._coefficients(self._within, linear)
+
+    def _coefficients(self, weights: Floats, linear: Any = None) -> Any:
+        """Integrate the complete-data score of each path against ``weights`` over the nodes.
+
+        ``linear`` is the linear part of the score, which weights that sum to zero cancel.
+        """
         like = self.likelihood
         fixed = sum(
             sampled_product(like.counts, weights, first) @ design
             for design, first in zip(like.designs, self.tables.first, strict=True)
         )
+        if linear is not None:
+            fixed = fixed + linear
         by_sd = np.zeros((len(weights), like.judges))
-        by_sd[np.arange(len(weights)), self._row_judge] = np.einsum(
-            "tq,tq,q->t", weights, self._slope, self.nodes
+        by_sd[np.arange(len(weights)), self.likelihood.path_judge] = np.einsum(
+            "tq,tq->t", weights, self._sd_score
         )
         return beside(fixed, by_sd)
 
@@ -318,22 +362,26 @@ class _Polynomials:
 
     def __init__(self, nodes: Floats, weights: Floats) -> None:
         self._nodes, self._weights = nodes, weights
-        self._current = np.ones_like(weights)
+        self._current, self._weighted = np.ones_like(weights), weights
         self._previous = np.zeros_like(weights)
         self._norm = np.zeros((len(weights), 1))
 
     def next(self) -> Floats:
-        """Return the values of the next polynomial at the nodes, shape ``(rows, nodes)``."""
-        stepped = self._nodes * self._current
-        weighted = self._weights * self._current
-        centre = np.einsum("tq,tq->t", weighted, stepped)[:, None]
-        following: Floats = stepped - centre * self._current - self._norm * self._previous
-        norm: Floats = np.sqrt(np.einsum("tq,tq,tq->t", self._weights, following, following))[
-            :, None
-        ]
-        following /= np.where(norm > NEGLIGIBLE_NORM, norm, np.inf)
-        self._previous, self._current, self._norm = self._current, following, norm
-        return following
+        """Return weights times the next polynomial at the nodes, shape ``(rows, nodes)``."""
+        following = self._nodes * self._current
+        centre = np.einsum("tq,tq->t", self._weighted, following)
+        self._previous *= self._norm
+        following -= self._previous
+        np.multiply(self._current, centre[:, None], out=self._previous)
+        following -= self._previous
+        weighted = self._weights * following
+        norm = np.sqrt(np.einsum("tq,tq->t", weighted, following))[:, None]
+        scale = 1.0 / np.where(norm > NEGLIGIBLE_NORM, norm, np.inf)
+        following *= scale
+        weighted *= scale
+        self._previous, self._current = self._current, following
+        self._weighted, self._norm = weighted, norm
+        return weighted
 
 
 def _grid(sd: float, longest: int, family: Family, reach: float) -> Floats:

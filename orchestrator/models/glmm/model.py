@@ -15,11 +15,10 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from benchtrial.errors import DataError, NotIdentified
 from benchtrial.orchestrator.models.glmm.families import Binary, CumulativeLogit, Family
-from benchtrial.orchestrator.models.glmm.likelihood import Likelihood
+from benchtrial.orchestrator.models.glmm.likelihood import Likelihood, Linear
 from benchtrial.orchestrator.models.glmm.matrices import count_matrix, design_matrix
 from benchtrial.orchestrator.models.glmm.newton import START_SD
 from benchtrial.orchestrator.models.glmm.table import (
@@ -91,11 +90,6 @@ class Model:
     start: Floats
     free: npt.NDArray[np.bool_]
 
-    @property
-    def index(self) -> pd.MultiIndex:
-        """Names of the parameters as a pandas index."""
-        return pd.MultiIndex.from_tuples(self.names, names=["part", "label"])
-
 
 def binary_scale(table: RatingTable) -> Scale:
     """Check that all ratings are 0, 1 or unreadable."""
@@ -153,8 +147,10 @@ def build(
     _require_variety(tables)
     items = _shared_items(tables)
     paths = [complete(table, scale.codes(table.value), len(scale.used)) for table in tables]
+    entry_level = np.concatenate([path.level for path in paths])
+    outcome = np.zeros_like(entry_level) if response == "binary" else entry_level
     code, dims, covariates = _cell_codes(
-        tables, paths, items, len(scale.used), lags, cold_start=cold_start
+        tables, paths, items, outcome, len(scale.used), lags, cold_start=cold_start
     )
     cells, entry_cell = _occupied(code, int(np.prod(dims)))
     decoded = np.unravel_index(cells, dims)
@@ -176,6 +172,11 @@ def build(
         [path.path + offset for path, offset in zip(paths, path_offsets, strict=False)]
     )
     shape = (int(path_offsets[-1]), len(cells))
+    linear = None
+    if response == "binary":
+        one = entry_level == 1
+        accepted = count_matrix(entry_path[one], entry_cell[one], shape)
+        linear = Linear(accepted @ designs[0], accepted.sum(axis=1))
     single = len(path_batch) == offsets[-1]
     likelihood = Likelihood(
         counts=count_matrix(entry_path, entry_cell, shape),
@@ -187,6 +188,7 @@ def build(
         batch_judge=np.repeat(np.arange(len(tables)), batches),
         judges=len(tables),
         longest=max(int(path.place.max(initial=0)) + 1 for path in paths),
+        linear=linear,
     )
     _require_identified(columns, values, names, likelihood, len(items))
     names += [("batch sd", _of_judge("", table, tables)) for table in tables]
@@ -248,6 +250,7 @@ def _cell_codes(
     tables: Sequence[RatingTable],
     paths: Sequence[Paths],
     items: tuple[Hashable, ...],
+    outcome: Integers,
     levels: int,
     lags: int,
     *,
@@ -270,14 +273,14 @@ def _cell_codes(
                 lookup[table.item[path.row]],
                 *(path.lag(k) for k in range(1, lags + 1)),
                 first.astype(np.intp),
-                path.level,
             ]
         )
-    dims = (len(tables), len(items), *(levels,) * lags, 2, len(patterns), levels)
+    outcomes = int(outcome.max(initial=0)) + 1
+    dims = (len(tables), len(items), *(levels,) * lags, 2, len(patterns), outcomes)
     if float(np.prod([float(d) for d in dims])) > np.iinfo(np.intp).max:
         raise DataError(f"{lags} lags of {levels} levels are too many; use fewer lags")
     joined = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    code = np.ravel_multi_index((*joined[:-1], pattern.reshape(-1), joined[-1]), dims)
+    code = np.ravel_multi_index((*joined, pattern.reshape(-1), outcome), dims)
     return code, dims, patterns
 
 
@@ -348,7 +351,7 @@ def _designs(
     rows, column, value = rows[kept], column[kept], value[kept]
     if response == "binary":
         design = design_matrix(rows, column, value, (cells, effects))
-        return (design,), Binary(np.asarray(2.0 * level - 1.0, dtype=np.float64))
+        return (design,), Binary()
     thresholds = np.vstack([np.eye(levels - 2), -np.ones((1, levels - 2))])
     designs = []
     for above in (level, level - 1):  # the threshold above a level, then the one below it
@@ -426,6 +429,13 @@ def _start(
     """Start at the smoothed log-odds of each item, equal thresholds' odds and no other effect."""
     visits = np.asarray(likelihood.counts.sum(axis=0)).reshape(-1)
     start = np.zeros(len(names))
+    if likelihood.linear is not None:
+        total = np.bincount(item, weights=visits, minlength=items)
+        upper = np.asarray(likelihood.linear.sums.sum(axis=0)).reshape(-1)[:items]
+        start[:items] = np.log((upper + 0.5) / (total - upper + 0.5))
+        sds = np.arange(likelihood.effects, len(names))
+        start[sds] = np.where(free[sds], START_SD, 0.0)
+        return start
     by_level = np.bincount(level, weights=visits)
     cut = np.cumsum(by_level)[:-1]
     thresholds = np.log((cut + 0.5) / (visits.sum() - cut + 0.5))

@@ -6,6 +6,7 @@ zero, held there, and accepted only if the score for the *variance* points downw
 zero is a result.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,12 +42,24 @@ LONGEST_STEP = 4.0
 """Largest change of any parameter in one iteration, in logits: a longer step left the region where
 the quadratic model means anything."""
 
-SERIES_DEGREE = 2
-"""Polynomials in the Hessian of an iteration: convergence is nearly quadratic, each further one
-costs more than it saves."""
+SERIES_DEGREE = 3
+"""Polynomials in the Hessian of an iteration: convergence is then quadratic for all purposes."""
+
+FAR = 1.0
+"""Newton decrement above which one polynomial will do: the step is rough for other reasons."""
+
+CHORD = 1e-3
+"""Newton decrement below which the factored information serves again: it no longer changes enough
+to slow convergence, and costs as much as the rest of the iteration."""
+
+CHORD_FALL = 0.01
+"""It must also have fallen to this share in the last step: otherwise the surface is no parabola."""
 
 ARMIJO = 1e-4
+"""Share of the promised increase that a step must deliver."""
+
 HALVINGS = 30
+"""Halvings of a step before giving up: 1e-9 of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,10 +116,15 @@ def maximize(
     may_vanish = free[likelihood.effects :].copy()
     free = free.copy()
     parameters, posterior = start.copy(), likelihood.posterior(start)
+    decrement, fall, solve = np.inf, 1.0, None
     for iteration in range(ITERATIONS):
         gradient = posterior.gradient - penalty * parameters
-        step = _newton_step(posterior, gradient, penalty, free)
+        if solve is None or decrement > CHORD or fall > CHORD_FALL:
+            degree = 1 if decrement > FAR else SERIES_DEGREE
+            solve = _solver(posterior, penalty, free, degree)
+        step, previous = solve(gradient), decrement
         decrement = float(gradient @ step)
+        fall = decrement / previous
         if decrement < tolerance:
             again = _variances_to_release(posterior, free, may_vanish)
             if not again.size:
@@ -114,11 +132,14 @@ def maximize(
             may_vanish[again - likelihood.effects] = False
             free[again] = True
             parameters[again] = RELEASE_SD
-            posterior = likelihood.posterior(parameters)
+            posterior, solve = likelihood.posterior(parameters), None
             continue
         step *= min(1.0, LONGEST_STEP / np.abs(step).max())
         parameters, posterior = _search(likelihood, posterior, parameters, step, penalty, decrement)
-        parameters, posterior = _hold_vanishing(likelihood, posterior, parameters, free, may_vanish)
+        held = _vanishing(parameters, free, may_vanish)
+        if held.size:
+            parameters[held], free[held] = 0.0, False
+            posterior, solve = likelihood.posterior(parameters), None
     raise NotConverged(
         f"the fit did not converge in {ITERATIONS} iterations (Newton decrement {decrement:.2g}, "
         f"largest parameter {np.abs(parameters).max():.1f}): some effect runs off to infinity; "
@@ -134,27 +155,35 @@ def negative_hessian(
     return information[np.ix_(free, free)]
 
 
-def _newton_step(
-    posterior: Posterior, gradient: Floats, penalty: Floats, free: npt.NDArray[np.bool_]
-) -> Floats:
-    """Solve for Newton's step.
+def _solver(
+    posterior: Posterior, penalty: Floats, free: npt.NDArray[np.bool_], degree: int
+) -> Callable[[Floats], Floats]:
+    """Factor the information and return the map from a gradient to a step.
 
     Far from the maximum, where the observed information is not positive definite, the complete-data
     information stands in: an EM-like step, which always leads uphill.
     """
-    step = np.zeros_like(gradient)
     complete = posterior.complete_information + np.diag(penalty)
-    for information in (complete - posterior.score_variance(SERIES_DEGREE), complete):
+    chosen = np.ix_(free, free)
+    try:
+        factor = cho_factor(
+            (complete - posterior.score_variance(degree))[chosen], check_finite=False
+        )
+    except LinAlgError:
         try:
-            factor = cho_factor(information[np.ix_(free, free)], check_finite=False)
-        except LinAlgError:
-            continue
+            factor = cho_factor(complete[chosen], check_finite=False)
+        except LinAlgError as error:
+            raise NotConverged(
+                "the information matrix is singular: these data leave some effect undetermined; "
+                "use a positive ridge"
+            ) from error
+
+    def solve(gradient: Floats) -> Floats:
+        step = np.zeros_like(gradient)
         step[free] = cho_solve(factor, gradient[free], check_finite=False)
         return step
-    raise NotConverged(
-        "the information matrix is singular: these data leave some effect undetermined; "
-        "use a positive ridge"
-    )
+
+    return solve
 
 
 def _search(
@@ -180,22 +209,13 @@ def _search(
     )
 
 
-def _hold_vanishing(
-    likelihood: Likelihood,
-    posterior: Posterior,
-    parameters: Floats,
-    free: npt.NDArray[np.bool_],
-    may_vanish: npt.NDArray[np.bool_],
-) -> tuple[Floats, Posterior]:
-    """Set standard deviations that have shrunk to nothing to zero, and hold them there."""
-    sds = np.arange(likelihood.effects, likelihood.parameters)
-    vanishing = sds[free[sds] & may_vanish & (np.abs(parameters[sds]) < SINGULAR_SD)]
-    if not vanishing.size:
-        return parameters, posterior
-    parameters = parameters.copy()
-    parameters[vanishing] = 0.0
-    free[vanishing] = False
-    return parameters, likelihood.posterior(parameters)
+def _vanishing(
+    parameters: Floats, free: npt.NDArray[np.bool_], may_vanish: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.intp]:
+    """Return the standard deviations that have shrunk to nothing."""
+    effects = len(parameters) - len(may_vanish)
+    small = np.abs(parameters[effects:]) < SINGULAR_SD
+    return np.flatnonzero(small & free[effects:] & may_vanish) + effects
 
 
 def _variances_to_release(

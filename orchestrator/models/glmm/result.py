@@ -6,15 +6,14 @@ the prior decides is marked.
 """
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from benchtrial.errors import DataError
 from benchtrial.orchestrator.models.estimate import Estimate
 from benchtrial.orchestrator.models.glmm.groups import (
     Groups,
@@ -22,11 +21,8 @@ from benchtrial.orchestrator.models.glmm.groups import (
     group_weights,
     weight_vector,
 )
-from benchtrial.orchestrator.models.glmm.model import Response
+from benchtrial.orchestrator.models.glmm.model import Name, Response
 from benchtrial.orchestrator.models.glmm.table import name_some
-
-if TYPE_CHECKING:
-    from benchtrial.orchestrator.models.glmm.engine import Engine
 
 Floats = npt.NDArray[np.float64]
 Covariance = Literal["model", "sandwich"]
@@ -44,8 +40,30 @@ SANDWICH_BATCHES = 90
 """Fewest batches for a batch sandwich: at 30 its test rejects a true null in about 9 %, at 60 in
 7 %."""
 
+PART_INDEX = {"threshold": "level"}
+"""Name of the index of a part, where it is not the part's own name."""
+
 SIGNIFICANCE = 0.05
 """Level at which conclusions under different ridges are compared."""
+
+
+class Engine(Protocol):
+    """What a result asks of whoever made it."""
+
+    @property
+    def inverse_information(self) -> Floats:
+        """Covariance of all parameters; NaN for a deviation that is held at zero."""
+
+    @property
+    def sandwich(self) -> Floats:
+        """Covariance robust to dependence within batches or blocks."""
+
+    @property
+    def free_parameters(self) -> int:
+        """Number of estimated parameters."""
+
+    def refit(self, *, ridge: float) -> "GLMMFit":
+        """Fit the same data with another ridge."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,76 +72,119 @@ class GLMMFit:
 
     Parameters
     ----------
-    items
-        Quality of each item in logits (Series by item id).
-    lags
-        Effect of the rating emitted 1, 2, … K earlier (Series by lag).
-    cold_start
-        Effect of being the first of a batch; NaN if the model has none.
-    batch_sd
-        Standard deviation of the batch intercept; exactly 0 if that is its estimate.
+    names, values
+        ``(part, label)`` of each parameter, and its estimate. Parts are item, lag, cold start,
+        covariate, threshold, batch sd and residual sd.
     loglik
-        Log-likelihood (not penalised) at the estimates.
-    covariance
-        Inverse of the penalised observed information, labelled ``(part, label)`` on both axes,
-        parts being item, lag, cold start, covariate, threshold and batch sd. A batch deviation of
-        zero lies on the boundary and has NaN.
-    converged, iterations, gradient_norm
-        How Newton's method ended; ``gradient_norm`` is the largest entry of the gradient of the
-        penalised log-likelihood, per rating. A fit that does not converge raises.
+        Log-likelihood (not penalised; restricted for real-valued ratings) at the estimates.
+    iterations, gradient_norm
+        How the optimiser ended; ``gradient_norm`` is the largest entry of the gradient of the
+        penalised log-likelihood, per rating.
     warnings
         What a reader of the estimates must know, in sentences.
     judge
         The judge's id, if the table named one.
     response, ridge
         Settings of the fit.
-    thresholds
-        Thresholds between the levels of ordinal ratings (Series by the level below), summing to
-        zero; empty for binary ratings.
-    covariates
-        Coefficients of covariates (Series by column name).
-    residual_sd
-        Standard deviation of the residual of real-valued ratings; NaN otherwise.
+    levels
+        Levels of the ratings that occur; empty for real-valued ratings.
     acceptance
         Share of ratings that are 1; for ordinal ratings the mean rating as a share of the scale.
     separated
         Items whose ratings are all at one end of the scale: their estimates are the prior's.
     ratings, batches
         Numbers of readable ratings and of batches.
+    unit
+        Unit of resampling: ``"batch"``, or ``"block"`` where the table names design blocks.
+    engine
+        The data, for refits and resampling.
     """
 
-    items: pd.Series
-    lags: pd.Series
-    cold_start: float
-    batch_sd: float
+    names: tuple[Name, ...]
+    values: Floats
     loglik: float
-    covariance: pd.DataFrame
-    converged: bool
     iterations: int
     gradient_norm: float
     warnings: tuple[str, ...]
     judge: Hashable | None
     response: Response
     ridge: float
-    thresholds: pd.Series
-    covariates: pd.Series
-    residual_sd: float
+    levels: tuple[float, ...]
     acceptance: float
     separated: tuple[Hashable, ...]
     ratings: int
     batches: int
     unit: str
-    engine: "Engine | None" = field(repr=False, default=None)
+    engine: Engine
+
+    def __repr__(self) -> str:
+        judge = "" if self.judge is None else f" of judge {self.judge!r}"
+        return (
+            f"<GLMMFit{judge}: {len(self.items)} items, {self.batches} batches, {self.ratings} "
+            f"{self.response} ratings, {len(self.lags)} lags, batch sd {self.batch_sd:.3g}>"
+        )
+
+    @cached_property
+    def items(self) -> pd.Series:
+        """Quality of each item in logits (rating units for real-valued ratings), by item id."""
+        return self._part("item")
+
+    @cached_property
+    def lags(self) -> pd.Series:
+        """Effect of the rating emitted 1, 2, … K earlier, by lag."""
+        return self._part("lag")
+
+    @cached_property
+    def covariates(self) -> pd.Series:
+        """Coefficients of covariates, by column name."""
+        return self._part("covariate")
+
+    @cached_property
+    def thresholds(self) -> pd.Series:
+        """Thresholds between ordinal levels, by the level below; they sum to zero."""
+        free = self._part("threshold")
+        if free.empty:
+            return free
+        labels = pd.Index(self.levels[:-1], name="level")
+        return pd.Series([*free, -free.sum()], index=labels, name="threshold")
+
+    @property
+    def cold_start(self) -> float:
+        """Effect of being the first of a batch; NaN if the model has none."""
+        return self._single("cold start")
+
+    @property
+    def batch_sd(self) -> float:
+        """Standard deviation of the batch intercept; exactly 0 if that is its estimate."""
+        return self._single("batch sd")
+
+    @property
+    def residual_sd(self) -> float:
+        """Standard deviation of the residual of real-valued ratings; NaN otherwise."""
+        return self._single("residual sd")
+
+    @property
+    def converged(self) -> bool:
+        """Always true: a fit that does not converge raises ``NotConverged``."""
+        return True
+
+    @cached_property
+    def parameters(self) -> pd.Series:
+        """All estimates, labelled ``(part, label)``."""
+        return pd.Series(self.values, index=self._index)
+
+    @cached_property
+    def covariance(self) -> pd.DataFrame:
+        """Inverse of the penalised observed information, labelled ``(part, label)``.
+
+        A deviation that is estimated as zero lies on the boundary and has NaN.
+        """
+        return pd.DataFrame(self.engine.inverse_information, self._index, self._index)
 
     @cached_property
     def standard_errors(self) -> pd.Series:
         """Model-based standard errors, labelled ``(part, label)``."""
-        return pd.Series(np.sqrt(np.diag(self.covariance)), index=self.covariance.index)
-
-    @property
-    def parameters(self) -> pd.Series:
-        """All estimates, labelled ``(part, label)``, in the order of ``covariance``."""
-        return self._engine.parameters
+        return pd.Series(np.sqrt(np.diag(self.engine.inverse_information)), index=self._index)
 
     @property
     def saturation(self) -> str | None:
@@ -138,12 +199,12 @@ class GLMMFit:
     @property
     def aic(self) -> float:
         """Akaike's information criterion, counting every free parameter."""
-        return 2 * self._engine.free_parameters - 2 * self.loglik
+        return 2 * self.engine.free_parameters - 2 * self.loglik
 
     @property
     def bic(self) -> float:
         """Schwarz's criterion; batches, the independent units, are the sample size."""
-        return float(np.log(self.batches)) * self._engine.free_parameters - 2 * self.loglik
+        return float(np.log(self.batches)) * self.engine.free_parameters - 2 * self.loglik
 
     @cached_property
     def sandwich(self) -> pd.DataFrame:
@@ -153,7 +214,7 @@ class GLMMFit:
         ``G/(G-1)`` for ``G`` units. Liberal below about ``SANDWICH_BATCHES`` batches; a
         robustness check, not the covariance of a stopping rule.
         """
-        return self._engine.sandwich()
+        return pd.DataFrame(self.engine.sandwich, self._index, self._index)
 
     def contrast(
         self, weights: Mapping[Hashable, float], *, covariance: Covariance = "model"
@@ -235,7 +296,7 @@ class GLMMFit:
         """Mark a comparison that leans on separated items unless the ridge does not matter."""
         verdicts = {_verdict(estimate)}
         for factor in RIDGE_FACTORS:
-            fit = self._engine.refit(ridge=self.ridge * factor)
+            fit = self.engine.refit(ridge=self.ridge * factor)
             verdicts.add(_verdict(Estimate.wald(*fit.linear(vector))))
         driven = len(verdicts) > 1
         label = (
@@ -247,9 +308,9 @@ class GLMMFit:
 
     def linear(self, vector: Floats, covariance: Covariance = "model") -> tuple[float, float]:
         """Return value and standard error of a weighted sum of items, weights in their order."""
-        matrix = self.covariance if covariance == "model" else self.sandwich
+        matrix = self.engine.inverse_information if covariance == "model" else self.engine.sandwich
         size = len(self.items)
-        variance = vector @ matrix.to_numpy()[:size, :size] @ vector
+        variance = vector @ matrix[:size, :size] @ vector
         return float(vector @ self.items.to_numpy()), float(np.sqrt(variance))
 
     @property
@@ -261,11 +322,18 @@ class GLMMFit:
         kind = "model-based" if covariance == "model" else f"{self.unit}-robust"
         return f"{self.batches} batches{judge}, {kind} standard error"
 
-    @property
-    def _engine(self) -> "Engine":
-        if self.engine is None:
-            raise DataError("this fit was loaded without its data; fit it again")
-        return self.engine
+    @cached_property
+    def _index(self) -> pd.MultiIndex:
+        return pd.MultiIndex.from_tuples(self.names, names=["part", "label"])
+
+    def _part(self, part: str) -> pd.Series:
+        where = [i for i, (name, _) in enumerate(self.names) if name == part]
+        labels = pd.Index([self.names[i][1] for i in where], name=PART_INDEX.get(part, part))
+        return pd.Series(self.values[where], index=labels, name=part)
+
+    def _single(self, part: str) -> float:
+        where = [i for i, (name, _) in enumerate(self.names) if name == part]
+        return float(self.values[where[0]]) if where else float("nan")
 
 
 def _verdict(estimate: Estimate) -> int:

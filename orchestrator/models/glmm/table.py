@@ -113,8 +113,8 @@ def read_ratings(ratings: pd.DataFrame, *, covariates: Sequence[str] = ()) -> Ra
         row = twice[0]
         raise DataError(
             f"position {position[row]:g} occurs twice in batch {show(batches[batch[row]])} "
-            f"(items {show(items[item[row]])} and {show(items[item[row + 1]])}); a batch emits one rating "
-            f"at a time: number its ratings 1, 2, 3 … in the order of emission"
+            f"(items {show(items[item[row]])} and {show(items[item[row + 1]])}); a batch emits "
+            f"one rating at a time: number its ratings 1, 2, 3 … in the order of emission"
         )
     extra = np.zeros((len(ratings), len(covariates)))
     for column, name in enumerate(covariates):
@@ -204,9 +204,9 @@ def complete(table: RatingTable, levels: Integers, count: int) -> Paths:
         gaps = np.flatnonzero(unreadable[rows])
         if count ** len(gaps) > MOST_PATHS:
             raise DataError(
-                f"batch {show(table.batches[t])} has {len(gaps)} unreadable ratings before its last "
-                f"readable one, more than can be summed over ({count}^{len(gaps)} completions); "
-                f"ask this batch again, or leave its rows out"
+                f"batch {show(table.batches[t])} has {len(gaps)} unreadable ratings before its "
+                f"last readable one, more than can be summed over ({count}^{len(gaps)} "
+                f"completions); ask this batch again, or leave its rows out"
             )
         for completion in np.ndindex(*(count,) * len(gaps)):
             filled = levels[rows]
@@ -232,7 +232,7 @@ def name_some(labels: Sequence[Any]) -> str:
     return f"{text} and {rest} more" if rest > 0 else text
 
 
-def show(label: Any) -> str:  # noqa: ANN401  (labels are whatever the user's table holds)
+def show(label: Any) -> str:
     """Return a label as the user wrote it: ``7``, not ``np.int64(7)``."""
     return repr(label.item() if isinstance(label, np.generic) else label)
 

@@ -170,7 +170,7 @@ class TestSeparation:
         assert "change at a quarter" in close.label
 
     def test_without_a_ridge_it_is_refused(self, separated) -> None:
-        with pytest.raises(NotIdentified, match="'item 05'.*positive ridge"):
+        with pytest.raises(NotIdentified, match=r"'item 05'.*positive ridge"):
             fit_glmm(separated, ridge=0.0)
 
     def test_half_of_the_items_separated_is_saturation(self, ratings) -> None:
