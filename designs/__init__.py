@@ -4,6 +4,7 @@ Batches, rated in one shared context:
 
 * :func:`random_shuffle`: every order equally likely, whole pools or blocks of equal size;
 * :func:`williams`: complete Williams squares, balanced for position and predecessor;
+* :func:`carryover`: squares that also balance the item before the predecessor;
 * :func:`incomplete_blocks`, :func:`mixed_blocks`: pools larger than one context.
 
 Pairs, compared in both orders: :func:`balanced_swaps`, over all pairs, a star or a circulant.
@@ -13,7 +14,8 @@ balanced a schedule is, or what became of it.
 """
 
 from benchtrial.designs.balance import Balance, Check, balance
-from benchtrial.designs.blocks import grow_blocks, incomplete_blocks, mixed_blocks
+from benchtrial.designs.blocks import fitting_size, grow_blocks, incomplete_blocks, mixed_blocks
+from benchtrial.designs.carryover import affine_square, carryover, carryover_square
 from benchtrial.designs.graphs import all_pairs, circulant, star
 from benchtrial.designs.schedule import BatchSchedule, PairSchedule
 from benchtrial.designs.shuffle import random_shuffle
@@ -31,10 +33,14 @@ __all__ = [
     "BatchSchedule",
     "Check",
     "PairSchedule",
+    "affine_square",
     "all_pairs",
     "balance",
     "balanced_swaps",
+    "carryover",
+    "carryover_square",
     "circulant",
+    "fitting_size",
     "grow_blocks",
     "grow_swaps",
     "incomplete_blocks",
