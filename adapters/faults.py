@@ -253,6 +253,8 @@ def _refused(
     if status in _BAD_REQUEST and _about_setting(body):
         param = _parameter(body)
         name = f"parameter {param!r}" if param else "a parameter"
+        if param == "max_tokens":
+            name += ' (provider = "openai" sends max_completion_tokens instead)'
         return JudgeUnavailable(
             f"{answered}: the judge does not accept {name} as it is set ({said}); change or remove "
             "it in the study, because dropping it silently would ask a different question",

@@ -7,7 +7,7 @@ it is never dropped, because a judge at another temperature is another judge.
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from benchtrial.adapters.judge import Capabilities, ChoiceAnswer, Reply, Request, StructuredForm
@@ -127,13 +127,23 @@ class OpenAICompatible:
             "model": self.model,
             "messages": [{"role": turn.role, "content": turn.text} for turn in request.messages],
             self._dialect.output_cap: request.max_output_tokens,
-            **(self._dialect.extra or {}),
             **request.parameters,
+            **_merged(self._dialect.extra or {}, request.parameters),
             **_structure(request, self._capabilities.structured),
         }
         if request.logprobs > 0:
             body |= {"logprobs": True, "top_logprobs": request.logprobs}
         return body
+
+
+def _merged(fields: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the dialect's own fields, completed or overruled by the study's parameters."""
+    merged = {}
+    for name, value in fields.items():
+        given = parameters.get(name, value)
+        both = isinstance(value, Mapping) and isinstance(given, Mapping)
+        merged[name] = {**value, **given} if both else given
+    return merged
 
 
 def _structure(request: Request, form: StructuredForm) -> dict[str, Any]:

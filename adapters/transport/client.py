@@ -52,6 +52,11 @@ DEFAULT_TIMEOUT_S = 120.0
 # A server that does not even accept a connection in this time is down.
 CONNECT_TIMEOUT_S = 10.0
 DEFAULT_CONNECTIONS = 100
+# Many servers close an idle connection after 5 s. Sending into that moment looks like a lost reply,
+# so an idle connection is given up a little earlier.
+KEEPALIVE_S = 4.0
+
+_NO_PROXY = dict.fromkeys(("all://", "http://", "https://"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +245,9 @@ class HttpClient:
                 data += chunk
                 if len(data) > self._largest_body:
                     raise _TooLarge
-            headers = {name.lower(): value for name, value in response.headers.items()}
+            # Of a header that came twice the first counts; joined, "60, 60" would be no number.
+            named = reversed(response.headers.multi_items())
+            headers = {name.lower(): value for name, value in named}
             return response.status_code, headers, bytes(data)
 
     def _current_session(self) -> "_Session":
@@ -261,12 +268,16 @@ class HttpClient:
                 self._timeout_s, connect=min(CONNECT_TIMEOUT_S, self._timeout_s), pool=None
             ),
             limits=httpx.Limits(
-                max_connections=self._connections, max_keepalive_connections=self._connections
+                max_connections=self._connections,
+                max_keepalive_connections=self._connections,
+                keepalive_expiry=KEEPALIVE_S,
             ),
             follow_redirects=False,
             verify=True,
-            # A proxy of the environment is for the outside world; a judge on this computer is not.
-            trust_env=not _is_loopback(self.base_url),
+            # Proxies and certificate authorities of the environment are honoured; but a proxy is
+            # for the outside world, and a judge on this computer is not there.
+            trust_env=True,
+            mounts=_NO_PROXY if _is_loopback(self.base_url) else None,
         )
 
     def _refuse_redirect(self, response: HttpResponse) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -209,7 +210,10 @@ def test_case_c23_exactly_as_many_requests_as_the_policy_allows(
     assert sent == attempts
 
 
-def test_case_c26_the_key_stays_out_of_everything_that_is_kept(request_for_pair: Request) -> None:
+def test_case_c26_the_key_stays_out_of_everything_that_is_kept(
+    request_for_pair: Request, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
     said = "bad key sk-test-SECRET123, Authorization: Bearer SECRET123SECRET123"
     for status in (200, 400, 401, 429, 500):
         outcome, _, _ = ask_with_retries(
@@ -225,6 +229,9 @@ def test_case_c26_the_key_stays_out_of_everything_that_is_kept(request_for_pair:
     assert "SECRET123" not in repr(reply)
     assert "[redacted]" in reply.text
     assert "[redacted]" in reply.raw
+    # At DEBUG level httpx and httpcore log every step of a request.
+    assert caplog.records
+    assert "SECRET123" not in caplog.text
     asked = judge(key=Secret("sk-test-SECRET123"))
     assert "SECRET123" not in repr(vars(asked)) + repr(vars(asked._http))
     with pytest.raises(InputError) as caught:
@@ -275,8 +282,18 @@ def test_the_answer_s_form_is_asked_for_in_each_provider_s_way(request_for_pair:
     assert "json" in choice.body(ratings)["structured_outputs"]
     plain = judge().body(request_for_pair)
     assert not {"response_format", "grammar", "structured_outputs"} & set(plain)
-    router = judge("openrouter").body(request_for_pair)
-    assert router["provider"] == {"require_parameters": True}
+
+
+def test_openrouter_may_not_drop_a_parameter_and_the_study_s_routing_is_kept(
+    request_for_pair: Request,
+) -> None:
+    assert judge("openrouter").body(request_for_pair)["provider"] == {"require_parameters": True}
+    for routing, expected in (
+        ({"only": ["x"]}, {"only": ["x"], "require_parameters": True}),
+        ({"require_parameters": False}, {"require_parameters": False}),
+    ):
+        request = replace(request_for_pair, parameters={"provider": routing})
+        assert judge("openrouter").body(request)["provider"] == expected
 
 
 def test_log_probabilities_are_asked_for_only_when_wanted(request_for_pair: Request) -> None:

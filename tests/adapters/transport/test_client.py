@@ -3,9 +3,12 @@
 import asyncio
 import gzip
 import inspect
+import shutil
 import ssl
+import subprocess
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -170,6 +173,69 @@ def test_a_redirect_is_refused_and_the_key_stays_here(serve: Any, status: int) -
     assert "elsewhere.invalid" in str(error)
     assert "SECRET123" not in str(error)
     assert len(requests) == 1
+
+
+def test_of_a_header_that_came_twice_the_first_counts(serve: Any) -> None:
+    async def behaviour(received: Any) -> None:
+        await received.answer("", status=429, headers="Retry-After: 60\r\nRetry-After: 75\r\n")
+
+    response, _ = exchange(serve, behaviour)
+    assert response.headers["retry-after"] == "60"
+
+
+def test_a_proxy_of_the_environment_is_not_asked_for_a_judge_on_this_computer(
+    serve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def behaviour(received: Any) -> None:
+        await received.answer({})
+
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+        monkeypatch.setenv(name.lower(), "http://127.0.0.1:9")
+    response, _ = exchange(serve, behaviour)
+    assert response.status == 200
+    outside = HttpClient("http://host.invalid/v1", who="judge 'x'")
+    with pytest.raises(TransientError, match="no connection"):
+        asyncio.run(outside.post_json("/x", {}))
+    mounted = outside._client()._transport_for_url(httpx.URL("http://host.invalid"))
+    assert mounted is not outside._client()._transport
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
+def test_a_certificate_is_trusted_only_through_ssl_cert_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost -addext"
+    subprocess.run(  # noqa: S603  (every word of the command is fixed here)
+        [*command.split(), "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate],
+        check=True,
+        capture_output=True,
+    )
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate, key)
+
+    async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"}")
+        writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}")
+        await writer.drain()
+        writer.close()
+
+    async def main() -> HttpResponse:
+        server = await asyncio.start_server(respond, "127.0.0.1", 0, ssl=context)
+        async with server:
+            port = server.sockets[0].getsockname()[1]
+            client = HttpClient(f"https://localhost:{port}/v1", who="judge 'x'")
+            try:
+                return await client.post_json("/x", {})
+            finally:
+                await client.close()
+
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    with pytest.raises(JudgeUnavailable, match="SSL_CERT_FILE"):
+        asyncio.run(main())
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    assert asyncio.run(main()).status == 200
 
 
 def test_what_comes_back_is_redacted(serve: Any) -> None:
