@@ -209,6 +209,7 @@ class Ledger:
         LedgerError
             If the round is there already, or a query was planned before.
         """
+        writer = self._appender
         if number in self._rounds:
             raise LedgerError(f"{self.path}: round {number} is there already")
         known = set(self._query_ids)
@@ -230,7 +231,7 @@ class Ledger:
         with self._reading() as connection:
             for hashed in history.known_texts(connection, words):
                 del words[hashed]
-        self._appender.append_and_block(
+        writer.append_and_block(
             {
                 rounds: [{"number": number, "created": records.now()}],
                 texts: [{"hash": hashed, "text": text} for hashed, text in words.items()],
@@ -255,14 +256,14 @@ class Ledger:
         LedgerError
             If the query is not planned, or the disk refuses.
         """
+        writer = self._appender
         query = self._query_id(key)
         attempt = next(self._next_attempt)
         row = records.attempt_row(attempt, query, reservation)
         try:
-            await self._appender.append({attempts: [row]})
+            await writer.append({attempts: [row]})
         except asyncio.CancelledError:
-            withdrawn = records.outcome_row(attempt, "withdrawn", Amount())
-            self._appender.post({outcomes: [withdrawn]})
+            writer.post({outcomes: [records.outcome_row(attempt, "withdrawn", Amount())]})
             raise
         self._unsettled[attempt] = query
         return attempt
@@ -297,11 +298,12 @@ class Ledger:
         LedgerError
             If the attempt has an outcome already, or the disk refuses.
         """
+        writer = self._appender
         query = self._settle(attempt)
         identity = next(self._next_reply)
         lean, body = records.reply_rows(identity, attempt, query, reply)
         self._answered.add(query)
-        await self._appender.append(
+        await writer.append(
             {
                 outcomes: [records.outcome_row(attempt, "replied", charged, estimated=estimated)],
                 replies: [lean],
@@ -322,9 +324,10 @@ class Ledger:
         LedgerError
             If the attempt has an outcome already, or the disk refuses.
         """
+        writer = self._appender
         self._settle(attempt)
         row = records.outcome_row(attempt, "failed", charged, estimated=estimated, error=error)
-        await self._appender.append({outcomes: [row]})
+        await writer.append({outcomes: [row]})
 
     async def give_up(
         self, key: str, verdicts_: Sequence[VerdictLike], *, parser: str = ""
@@ -338,32 +341,35 @@ class Ledger:
         LedgerError
             If the query is answered or given up already, or the disk refuses.
         """
+        writer = self._appender
         query = self._query_id(key)
         if query in self._answered:
             raise LedgerError(f"{self.path}: query {key} has its verdicts already")
         self._answered.add(query)
         rows = records.verdict_rows(self._next_verdict, query, None, verdicts_, parser)
-        await self._appender.append({verdicts: rows})
+        await writer.append({verdicts: rows})
 
     async def add_look(self, look: str) -> None:
         """Record a look as JSON, and up to which reply it could see."""
+        writer = self._appender
         row = {
             "number": next(self._next_look),
             "last_reply": self._last_reply(),
             "look": look,
             "created": records.now(),
         }
-        await self._appender.append({looks: [row]})
+        await writer.append({looks: [row]})
 
     def add_event(self, kind: str, detail: Mapping[str, Any]) -> None:
         """Record something else that happened to the campaign."""
+        writer = self._appender
         row = {
             "id": next(self._next_event),
             "kind": kind,
             "detail": json.dumps(dict(detail)),
             "created": records.now(),
         }
-        self._appender.append_and_block({events: [row]})
+        writer.append_and_block({events: [row]})
 
     # -- reading -----------------------------------------------------------------------------
 

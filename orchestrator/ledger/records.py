@@ -317,5 +317,4 @@ def _details(error: JudgeError, kind: type[JudgeError]) -> Row:
     return {name: getattr(error, name) for name in names}
 
 
-def _json(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"))
+_json = json.JSONEncoder(separators=(",", ":")).encode

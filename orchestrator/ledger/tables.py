@@ -3,7 +3,7 @@
 The verdicts that *count* for a query are those of its first reply to arrive. Later replies (a slow
 worker, a request asked again after a crash) are kept and exported but never counted, so a look that
 was taken never changes because of them. Without a reply the ``failed`` verdicts count.
-Rows come in the order of the schedule, not of arrival, so that the same replies give the same table.
+Rows come in the order of the schedule, not of arrival: the same replies give the same table.
 """
 
 import json
