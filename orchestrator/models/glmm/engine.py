@@ -12,11 +12,19 @@ import numpy.typing as npt
 
 from benchtrial.errors import NotIdentified
 from benchtrial.orchestrator.models.glmm.model import Model, Response, Scale
-from benchtrial.orchestrator.models.glmm.newton import Optimum, maximize, negative_hessian
+from benchtrial.orchestrator.models.glmm.newton import (
+    REFIT_TOLERANCE,
+    Optimum,
+    maximize,
+    negative_hessian,
+)
 from benchtrial.orchestrator.models.glmm.result import GLMMFit, count_items
 from benchtrial.orchestrator.models.glmm.table import RatingTable, name_some
 
 Floats = npt.NDArray[np.float64]
+
+REPLICATE_SD = 0.3
+"""Where a replicate starts a batch deviation that the fit itself puts at zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,12 +59,43 @@ class LikelihoodEngine:
         inverse[np.ix_(free, free)] = np.linalg.inv(information)
         return inverse
 
+    @property
+    def units(self) -> int:
+        """Number of batches or blocks that a bootstrap draws from."""
+        return int(self.table.blocks.max()) + 1
+
+    def replicate(self, drawn: Floats) -> Floats:
+        """Refit with each unit counted as often as it was drawn, from the present estimates."""
+        like, optimum = self.model.likelihood, self.optimum
+        start = optimum.parameters.copy()
+        vanished = self.model.free & ~optimum.free
+        start[vanished] = REPLICATE_SD
+        return maximize(
+            like.weighted(like.weights * drawn[self.table.blocks]),
+            self.model.penalty,
+            start,
+            free=self.model.free,
+            tolerance=REFIT_TOLERANCE,
+        ).parameters
+
+    def one_step(self, drawn: Floats) -> Floats:
+        """Take one Newton step from the estimates towards those of ``replicate``."""
+        free = self.optimum.free
+        gradient = (drawn - 1.0) @ self._free_scores
+        step = np.zeros(len(free))
+        step[free] = self.inverse_information[np.ix_(free, free)] @ gradient
+        return self.optimum.parameters + step
+
+    @cached_property
+    def _free_scores(self) -> Floats:
+        return self.unit_scores()[:, self.optimum.free]
+
     def unit_scores(self) -> Floats:
         """Weighted score of each unit (batch or block), shape ``(units, parameters)``."""
         like = self.model.likelihood
         scores = self.optimum.posterior.scores
         dense = np.asarray(scores.todense() if hasattr(scores, "todense") else scores)
-        units = np.zeros((int(self.table.blocks.max()) + 1, dense.shape[1]))
+        units = np.zeros((self.units, dense.shape[1]))
         np.add.at(units, self.table.blocks, like.weights[:, None] * dense)
         return units
 
@@ -102,7 +141,7 @@ def fit_model(
     scores = model.scale.scores[model.scale.codes(table.value[readable])]
     fit = GLMMFit(
         names=model.names,
-        values=optimum.parameters,
+        vector=optimum.parameters,
         loglik=optimum.posterior.loglik,
         iterations=optimum.iterations,
         gradient_norm=float(np.abs(optimum.gradient).max() / ratings),

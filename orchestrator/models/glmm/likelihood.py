@@ -280,14 +280,14 @@ class Posterior:
         gather = sparse.csr_array(
             (self._row_mass, (self.likelihood.path_batch, np.arange(paths))), (batches, paths)
         )
-        return gather @ means  # a matrix of the kind of ``means``
+        return gather @ means
 
     @cached_property
     def _row_mass(self) -> Floats:
         """Posterior probability of each path."""
         if self.likelihood.path_batch is None:
             return np.ones(len(self.weights))
-        return self.weights.sum(axis=1)
+        return np.asarray(self.weights.sum(axis=1))
 
     @cached_property
     def _within(self) -> Floats:

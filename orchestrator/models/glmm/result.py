@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from benchtrial.orchestrator.models.estimate import Estimate
+from benchtrial.orchestrator.models.glmm.bootstrap import Bootstrap, Seed, resample
 from benchtrial.orchestrator.models.glmm.groups import (
     Groups,
     group_members,
@@ -62,6 +63,16 @@ class Engine(Protocol):
     def free_parameters(self) -> int:
         """Number of estimated parameters."""
 
+    @property
+    def units(self) -> int:
+        """Number of batches or blocks that a bootstrap draws from."""
+
+    def replicate(self, drawn: Floats) -> Floats:
+        """Refit with each unit counted as often as it was drawn."""
+
+    def one_step(self, drawn: Floats) -> Floats:
+        """Take one Newton step towards ``replicate``."""
+
     def refit(self, *, ridge: float) -> "GLMMFit":
         """Fit the same data with another ridge."""
 
@@ -72,7 +83,7 @@ class GLMMFit:
 
     Parameters
     ----------
-    names, values
+    names, vector
         ``(part, label)`` of each parameter, and its estimate. Parts are item, lag, cold start,
         covariate, threshold, batch sd and residual sd.
     loglik
@@ -101,7 +112,7 @@ class GLMMFit:
     """
 
     names: tuple[Name, ...]
-    values: Floats
+    vector: Floats
     loglik: float
     iterations: int
     gradient_norm: float
@@ -171,7 +182,7 @@ class GLMMFit:
     @cached_property
     def parameters(self) -> pd.Series:
         """All estimates, labelled ``(part, label)``."""
-        return pd.Series(self.values, index=self._index)
+        return pd.Series(self.vector, index=self._index)
 
     @cached_property
     def covariance(self) -> pd.DataFrame:
@@ -292,6 +303,44 @@ class GLMMFit:
         leaning = [item for item in self.separated if item in weights]
         return self._guarded(estimate, vector, leaning) if leaning else estimate
 
+    def bootstrap(
+        self, replicates: int, *, seed: Seed, one_step: bool = False, workers: int = 1
+    ) -> Bootstrap:
+        """Resample whole batches (or design blocks) and refit.
+
+        Parameters
+        ----------
+        replicates
+            How many; 200 give a standard error to within 5 %.
+        seed
+            Every replicate has its own stream: the result does not depend on ``workers``.
+        one_step
+            Take one Newton step per replicate instead of a full refit.
+        workers
+            Threads to use.
+
+        Raises
+        ------
+        DataError
+            There are fewer than two replicates or fewer than two units.
+        """
+        draws, failed = resample(
+            self.engine.one_step if one_step else self.engine.replicate,
+            self.engine.units,
+            replicates,
+            seed=seed,
+            workers=workers,
+        )
+        return Bootstrap(
+            draws=pd.DataFrame(draws, columns=self._index),
+            estimates=self.parameters,
+            failed=failed,
+            unit=self.unit,
+            units=self.engine.units,
+            one_step=one_step,
+            judge=self.judge,
+        )
+
     def _guarded(self, estimate: Estimate, vector: Floats, leaning: list[Hashable]) -> Estimate:
         """Mark a comparison that leans on separated items unless the ridge does not matter."""
         verdicts = {_verdict(estimate)}
@@ -329,11 +378,11 @@ class GLMMFit:
     def _part(self, part: str) -> pd.Series:
         where = [i for i, (name, _) in enumerate(self.names) if name == part]
         labels = pd.Index([self.names[i][1] for i in where], name=PART_INDEX.get(part, part))
-        return pd.Series(self.values[where], index=labels, name=part)
+        return pd.Series(self.vector[where], index=labels, name=part)
 
     def _single(self, part: str) -> float:
         where = [i for i, (name, _) in enumerate(self.names) if name == part]
-        return float(self.values[where[0]]) if where else float("nan")
+        return float(self.vector[where[0]]) if where else float("nan")
 
 
 def _verdict(estimate: Estimate) -> int:
