@@ -175,9 +175,9 @@ def _nominal_uncertainty(data: Comparisons, model: Model) -> Uncertainty:
     if "length" in model.terms and data.length_ratio is not None:
         length = data.length_ratio / (float(np.std(data.length_ratio)) or 1.0)
     at = evaluate(group(data, model, length), model, natural)
-    information = model.hessian(at.information)
     theta = model.gradient(natural)
-    point = Point(theta, at.loss, np.zeros(model.size), information, information)
+    information = model.hessian(at.information)
+    point = Point(theta, at.loss, np.zeros(model.size), information, lambda: information)
     return Uncertainty(data, model, natural, point, ridge=0.0, length=length)
 
 

@@ -75,19 +75,29 @@ class Cells:
         """Sum over the rows of each cell."""
         if len(values) == len(self.start):
             return values
-        sums: Floats = np.add.reduceat(values, self.start)
+        sums: Floats = self.gathering @ values
         return sums
 
-    def by_judge(self, columns: Floats) -> Floats:
-        """Sum columns (any x cells) over the cells of each judge: (any x K)."""
+    @cached_property
+    def gathering(self) -> sparse.csr_array:
+        """(cells x rows): 1 where a row belongs to a cell."""
+        rows = len(self.outcome)
+        pointer = np.append(self.start, rows).astype(np.int32)
+        ones = np.ones(rows)
+        return sparse.csr_array((ones, np.arange(rows, dtype=np.int32), pointer))
+
+    def by_judge(self, columns: list[Floats]) -> Floats:
+        """Sum columns over the cells of each judge: (columns x K)."""
         sums = np.zeros((len(columns), self.judges))
-        sums[:, self.judge[self.judge_start]] = np.add.reduceat(columns, self.judge_start, axis=1)
+        present = self.judge[self.judge_start]
+        for row, column in zip(sums, columns, strict=True):
+            row[present] = np.add.reduceat(column, self.judge_start)
         return sums
 
-    def by_candidate(self, columns: Floats) -> Floats:
-        """Sum columns (cells x any) over a candidate's cells, first minus second: (any x K x M)."""
-        sums: Floats = (self.incidence @ columns).T.reshape(-1, self.judges, self.candidates)
-        return sums
+    def by_candidate(self, columns: list[Floats]) -> Floats:
+        """Sum columns over a candidate's cells, first minus second: (columns x K x M)."""
+        shape = (self.judges, self.candidates)
+        return np.stack([(self.incidence @ column).reshape(shape) for column in columns])
 
     def thinned(self, every: int) -> "Cells":
         """Every so many rows: a small table with nearly the same maximum."""
@@ -113,7 +123,8 @@ class Cells:
 def group(data: Comparisons, model: Model, length: Floats | None) -> Cells:
     """Group records into the cells of ``model``; ``length`` is the contrast L per record."""
     judges, candidates = len(data.judges), len(data.candidates)
-    key = (data.judge * candidates + data.first) * candidates + data.second
+    judge = data.judge if model.judged else np.zeros_like(data.judge)
+    key = (judge * candidates + data.first) * candidates + data.second
     ties = (data.outcome == 0.5).astype(np.float64) if model.tie else None
     if "length" in model.terms:
         assert length is not None  # noqa: S101  (the caller checked the columns)

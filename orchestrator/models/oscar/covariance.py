@@ -16,6 +16,8 @@ from benchtrial.orchestrator.models.oscar.likelihood import davidson_mean, sensi
 from benchtrial.orchestrator.models.oscar.model import Model, family_contrast
 from benchtrial.orchestrator.models.oscar.table import Comparisons, Floats
 
+#: Records whose scores are worked out together: a few columns of them fit a core's own cache.
+BLOCK_RECORDS = 65_536
 #: Entries of a dense block of prompt scores (64 MB of doubles).
 BLOCK_ENTRIES = 8_000_000
 #: A sparse product costs about this many times a dense one per multiplication.
@@ -47,8 +49,13 @@ def slot_a_probability(
     eta = record_predictor(data, model, natural, length)
     if model.tie:
         return davidson_mean(eta, natural[model.block("tie")][data.judge])
-    probability: Floats = 1.0 / (1.0 + np.exp(-np.clip(eta, -700.0, 700.0)))
-    return probability
+    return logistic(eta)
+
+
+def logistic(eta: Floats) -> Floats:
+    """Return 1 / (1 + exp(-eta)) without overflow."""
+    half: Floats = np.tanh(eta / 2) / 2
+    return half + 0.5
 
 
 def prompt_variance(
@@ -69,29 +76,32 @@ def _prompt_scores(
     data: Comparisons, model: Model, natural: Floats, length: Floats | None
 ) -> tuple[float, Floats, Floats]:
     """Count prompts, sum their scores, and sum their outer products, in natural coordinates."""
-    index, value = _record_scores(data, model, natural, length)
     order, start = counting_sort(data.prompt, len(data.prompts))
     multiplicity = np.ones(len(start)) if data.weight is None else data.weight[order[start]]
-    index, value = index[order], value[order]
-    start = np.append(start, len(data))
-    width, entries = model.natural_size, index.shape[1]
+    width = model.natural_size
     total, outer = np.zeros(width), np.zeros((width, width))
-    prompts = max(1, BLOCK_ENTRIES // width)
-    for begin in range(0, len(multiplicity), prompts):
-        end = min(begin + prompts, len(multiplicity))
-        rows = slice(start[begin], start[end])
-        pointer = (start[begin : end + 1] - start[begin]) * entries
-        block = sparse.csr_array(
-            (value[rows].ravel(), index[rows].ravel(), pointer), shape=(end - begin, width)
+    edges = np.append(start, len(data))
+    begin = 0
+    while begin < len(multiplicity):
+        end = int(np.searchsorted(edges, edges[begin] + BLOCK_RECORDS, side="right")) - 1
+        end = min(max(end, begin + 1), begin + max(1, BLOCK_ENTRIES // width))
+        rows = order[edges[begin] : edges[end]]
+        index, value = _record_scores(
+            data.subset(rows), model, natural, None if length is None else length[rows]
         )
-        total += block.T @ multiplicity[begin:end]
+        entries = index.shape[1]
+        pointer = (edges[begin : end + 1] - edges[begin]) * entries
+        block = sparse.csr_array((value.ravel(), index.ravel(), pointer), (end - begin, width))
+        weight = multiplicity[begin:end]
+        total += block.T @ weight
         if data.weight is not None:
-            block.data *= np.repeat(np.sqrt(multiplicity[begin:end]), np.diff(pointer))
-        if block.nnz * SPARSE_COST * entries < (end - begin) * width * width:
+            block.data *= np.repeat(np.sqrt(weight), np.diff(pointer))
+        if block.nnz * entries * SPARSE_COST < block.shape[0] * width * width:
             outer += (block.T @ block).toarray()
         else:
             dense = block.toarray()
             outer += dense.T @ dense
+        begin = end
     return float(multiplicity.sum()), total, outer
 
 
@@ -102,10 +112,7 @@ def _record_scores(
     eta = record_predictor(data, model, natural, length)
     scores = natural[: model.candidates]
     tau = natural[model.block("tie")][data.judge] if model.tie else None
-    if tau is None:
-        residual = data.outcome - slot_a_probability(data, model, natural, length)
-    else:
-        residual = data.outcome - davidson_mean(eta, tau)
+    residual = data.outcome - (logistic(eta) if tau is None else davidson_mean(eta, tau))
     slope = residual * sensitivity(model, natural)[data.judge]
     columns = [data.first, data.second, data.judge + model.block("sensitivity").start]
     values = [slope, -slope, slope * (scores[data.first] - scores[data.second])]

@@ -23,7 +23,7 @@ checks and refused, not quietly filled in by the penalty.
 Source: OSCAR (arXiv 2609.24128), sections 3 and 5, appendices B and E.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -129,16 +129,18 @@ def fit_oscar(
         panel=None if panel is None else tuple(panel),
         length_scale=length_scale,
     )
-    model, _ = build_model(data, specification)
-    clusters = len(np.unique(data.prompt))
+    model, length = build_model(data, specification)
+    clusters = data.clusters
     dropped = [name for name in named if name != "position"]
     if clusters <= model.size and dropped:
+        size = model.size
         specification = replace(specification, terms=("position",))
+        model, length = build_model(data, specification)
         notes.append(
-            f"{clusters} prompts for {model.size} parameters: fitted with position only; "
+            f"{clusters} prompts for {size} parameters: fitted with position only; "
             f"{' and '.join(dropped)} left out until there are more prompts"
         )
-    return fit_encoded(data, specification, notes=notes, start=start)
+    return _fit(data, specification, model, length, notes=notes, start=start)
 
 
 def fit_encoded(
@@ -150,39 +152,52 @@ def fit_encoded(
 ) -> OscarFit:
     """Fit exactly the model that is named, on a checked table (for resampling and prediction)."""
     model, length = build_model(data, specification)
-    ridge = specification.ridge
+    return _fit(data, specification, model, length, notes=notes, start=start)
+
+
+def _fit(
+    data: Comparisons,
+    specification: Specification,
+    model: Model,
+    length: Floats | None,
+    *,
+    notes: Sequence[str],
+    start: OscarFit | None,
+) -> OscarFit:
     cells = group(data, model, length)
-
-    def penalized(cells: Cells, theta: Floats) -> Point:
-        at = evaluate(cells, model, model.natural(theta))
-        information = model.hessian(at.information)
-        information[np.diag_indices_from(information)] += ridge
-        return Point(
-            theta=theta,
-            loss=at.loss + ridge / 2 * float(theta @ theta),
-            gradient=model.gradient(at.gradient) + ridge * theta,
-            hessian=information + model.hessian(at.residual),
-            information=information,
-        )
-
     theta = np.zeros(model.size) if start is None else start.carried_to(data, model)
-    bounded = model.log_sensitivities
+    bounded, ridge = model.log_sensitivities, specification.ridge
     rows = len(cells.outcome)
-    if start is None and rows > THIN_ABOVE:
+    if start is None and length is not None and rows > THIN_ABOVE:
         sample = cells.thinned(rows // THINNED)
-        theta = minimise(
-            lambda at: penalized(sample, at), theta, bounded, len(sample.outcome)
-        ).point.theta
-    minimum = minimise(lambda at: penalized(cells, at), theta, bounded, data.size)
+        rough = minimise(_penalized(sample, model, ridge), theta, bounded, len(sample.outcome))
+        theta = rough.point.theta
     return OscarFit(
         data=data,
         model=model,
         ridge=ridge,
-        minimum=minimum,
+        minimum=minimise(_penalized(cells, model, ridge), theta, bounded, data.size),
         length_scale=_length_scale(data, specification),
         named_panel=specification.panel,
         notes=(*data.notes, *notes, *_dropped_columns(data, model)),
     )
+
+
+def _penalized(cells: Cells, model: Model, ridge: float) -> Callable[[Floats], Point]:
+    """Return the loss of equation (4) with its derivatives, in free coordinates."""
+    penalty = ridge * np.eye(model.size)
+
+    def at(theta: Floats) -> Point:
+        raw = evaluate(cells, model, model.natural(theta))
+        return Point(
+            theta=theta,
+            loss=raw.loss + ridge / 2 * float(theta @ theta),
+            gradient=model.gradient(raw.gradient) + ridge * theta,
+            hessian=model.hessian(raw.hessian) + penalty,
+            expected=lambda: model.hessian(raw.information) + penalty,
+        )
+
+    return at
 
 
 def build_model(data: Comparisons, specification: Specification) -> tuple[Model, Floats | None]:

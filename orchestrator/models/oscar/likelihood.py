@@ -125,17 +125,17 @@ def _logistic(cells: Cells, model: Model, natural: Floats) -> _Sums:
         weight *= cells.count
     r = cells.total(probability) - cells.outcome_sum
     w = cells.total(weight)
-    if cells.length is None or "length" not in model.terms:
+    if "length" not in model.terms:
         return _Sums(loss, r, w)
-    rl = cells.total(np.multiply(probability, cells.length, out=probability))
-    wl = weight * cells.length
+    assert cells.length is not None  # noqa: S101  (grouping for a length term keeps lengths)
+    weight_length = weight * cells.length
     return _Sums(
         loss,
         r,
         w,
-        rl=rl - cells.outcome_length_sum,
-        wl=cells.total(wl),
-        wll=cells.total(np.multiply(wl, cells.length, out=wl)),
+        rl=cells.total(probability * cells.length) - cells.outcome_length_sum,
+        wl=cells.total(weight_length),
+        wll=cells.total(weight_length * cells.length),
     )
 
 
@@ -196,15 +196,15 @@ def _assemble(cells: Cells, model: Model, natural: Floats, sums: _Sums) -> Deriv
     M = model.candidates
     gamma = sensitivity(model, natural)
     names, levels, powers = _coordinates(cells, model, natural, gamma)
-    at = {name: _indices(model, name) for name in names}
+    at = model.indices
     pairs = [(i, j) for i in range(len(names)) for j in range(i, len(names))]
     r, w = (sums.r, sums.rl), (sums.w, sums.wl, sums.wll)
 
     slopes = [_times(r[powers[i]], levels[i]) for i in range(len(names))]
     crossed = [_times(w[powers[i]], levels[i]) for i in range(len(names))]
     curved = [_times(w[powers[i] + powers[j]], levels[i], levels[j]) for i, j in pairs]
-    per_judge = cells.by_judge(np.stack([*slopes, *curved]))
-    net = cells.by_candidate(np.stack([sums.r, *crossed], axis=1))
+    per_judge = cells.by_judge([*slopes, *curved])
+    net = cells.by_candidate([sums.r, *crossed])
 
     gradient = np.zeros(model.natural_size)
     information = np.zeros((model.natural_size, model.natural_size))
@@ -223,14 +223,14 @@ def _assemble(cells: Cells, model: Model, natural: Floats, sums: _Sums) -> Deriv
     _mirror(residual, v, gamma[:, None] * net[0])
     if model.tie:
         crossed = [_times((sums.te, sums.tel)[powers[i]], levels[i]) for i in range(len(names))]
-        tau = _indices(model, "tie")
-        per_judge = cells.by_judge(np.stack([_times(sums.t), _times(sums.tt), *crossed]))
+        tau = at["tie"]
+        per_judge = cells.by_judge([_times(sums.t), _times(sums.tt), *crossed])
         gradient[tau] = per_judge[0]
         information[tau, tau] = per_judge[1]
         for name, total in zip(names, per_judge[2:], strict=True):
             information[tau, at[name]] = total
             information[at[name], tau] = total
-        net = cells.by_candidate(_times(sums.te)[:, None])
+        net = cells.by_candidate([_times(sums.te)])
         _mirror(information, tau, gamma[:, None] * net[0])
     return Derivatives(sums.loss, gradient, information, residual)
 
@@ -252,11 +252,6 @@ def _times(values: Floats | None, *levels: Floats | None) -> Floats:
         if level is not None:
             values = values * level
     return values
-
-
-def _indices(model: Model, name: str) -> Ints:
-    block = model.block(name)
-    return np.arange(block.start, block.stop)
 
 
 def _mirror(matrix: Floats, rows: Ints, block: Floats) -> None:

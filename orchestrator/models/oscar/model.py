@@ -43,6 +43,11 @@ class Model:
     judges: int
 
     @property
+    def judged(self) -> bool:
+        """Whether anything in the model depends on who judges."""
+        return self.sensitivities or self.tie or bool(self.terms)
+
+    @property
     def natural_size(self) -> int:
         """Number of natural coordinates."""
         return self.candidates + self.judges * (1 + len(self.blocks))
@@ -51,6 +56,12 @@ class Model:
     def blocks(self) -> tuple[str, ...]:
         """Blocks of per-judge coefficients after the log-sensitivities."""
         return (*self.terms, "tie") if self.tie else self.terms
+
+    @cached_property
+    def indices(self) -> dict[str, Ints]:
+        """Natural indices of each block of per-judge numbers."""
+        blocks = {name: self.block(name) for name in ("sensitivity", *self.blocks)}
+        return {name: np.arange(block.start, block.stop) for name, block in blocks.items()}
 
     def block(self, name: str) -> slice:
         """Natural coordinates of one block of per-judge numbers (``sensitivity`` or a term)."""
@@ -127,28 +138,30 @@ def retained_columns(
     Returns (terms x judges).
     """
     judges = len(data.judges)
-    columns = {name: _column(data, name, length) for name in terms}
-    products = {
-        (one, two): np.bincount(data.judge, columns[one] * columns[two], judges)
-        for i, one in enumerate(terms)
-        for two in terms[i:]
-    }
+    columns = [_column(data, name, length) for name in terms]
+    gram = np.zeros((judges, len(terms), len(terms)))
+    for i, one in enumerate(columns):
+        for j in range(i, len(terms)):
+            other = columns[j]
+            product = one if terms[j] == "position" else one * other
+            gram[:, i, j] = gram[:, j, i] = np.bincount(data.judge, product, judges)
     kept = np.zeros((len(terms), judges), dtype=bool)
-    for k in range(judges):
-        gram = np.array(
-            [
-                [products[min(i, j, key=terms.index), max(i, j, key=terms.index)][k] for j in terms]
-                for i in terms
-            ]
-        )
-        for position in range(len(terms)):
+    left = gram.copy()
+    for position in range(len(terms)):
+        total = gram[:, position, position]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = np.sqrt(np.maximum(left[:, position, position] / total, 0.0))
+        for k in np.flatnonzero((share < CLEAR_SHARE) & (total > 0)):
+            mine = data.judge == k
             earlier = np.flatnonzero(kept[:position, k])
-            share = _share_left(gram, earlier, position)
-            if share < CLEAR_SHARE and gram[position, position] > 0:
-                mine = data.judge == k
-                matrix = np.stack([columns[terms[i]][mine] for i in (*earlier, position)], axis=1)
-                share = _exact_share(matrix)
-            kept[position, k] = share > RANK_TOLERANCE
+            share[k] = _exact_share(
+                np.stack([columns[i][mine] for i in (*earlier, position)], axis=1)
+            )
+        kept[position] = share > RANK_TOLERANCE  # False for a column of zeros, whose share is NaN
+        swept = left[kept[position]]
+        pivot = swept[:, position, position]
+        row = swept[:, position, :]
+        left[kept[position]] = swept - row[:, :, None] * row[:, None, :] / pivot[:, None, None]
     return kept
 
 
@@ -169,19 +182,7 @@ def family_contrast(data: Comparisons) -> Floats:
     return contrast
 
 
-def _share_left(gram: Floats, earlier: Ints, column: int) -> float:
-    """Norm of a column orthogonal to earlier ones, as a share of its own, from inner products."""
-    total = gram[column, column]
-    if total <= 0:
-        return 0.0
-    if not len(earlier):
-        return 1.0
-    shared = gram[earlier, column]
-    explained = shared @ np.linalg.solve(gram[np.ix_(earlier, earlier)], shared)
-    return float(np.sqrt(max(0.0, 1.0 - explained / total)))
-
-
 def _exact_share(matrix: Floats) -> float:
-    """Find the same from the columns themselves, by a QR decomposition."""
+    """Return the norm of the last column orthogonal to the others, as a share of its own, by QR."""
     matrix = matrix / np.linalg.norm(matrix, axis=0)
     return float(abs(np.linalg.qr(matrix)[1][-1, -1]))

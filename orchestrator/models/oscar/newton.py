@@ -12,6 +12,7 @@ iteration. A search that can no longer improve the loss at that scale has arrive
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy import linalg
@@ -39,13 +40,21 @@ FLAT = 1e-8
 
 @dataclass(frozen=True)
 class Point:
-    """Loss with ridge, its gradient, exact Hessian and expected information at ``theta``."""
+    """Loss with ridge, its gradient, exact Hessian and expected information at ``theta``.
+
+    The information is worked out when it is asked for: few steps need it.
+    """
 
     theta: Floats
     loss: float
     gradient: Floats
     hessian: Floats
-    information: Floats
+    expected: Callable[[], Floats]
+
+    @cached_property
+    def information(self) -> Floats:
+        """Expected penalized information."""
+        return self.expected()
 
 
 @dataclass(frozen=True)
@@ -132,9 +141,10 @@ def _search(
 def _direction(point: Point, free: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Floats:
     gradient = point.gradient[free]
     grid = np.ix_(free, free)
-    for matrix in (point.hessian[grid], point.information[grid]):
+    for name in ("hessian", "information"):
+        matrix: Floats = getattr(point, name)
         try:
-            factor = linalg.cho_factor(matrix, check_finite=False)
+            factor = linalg.cho_factor(matrix[grid], check_finite=False)
         except linalg.LinAlgError:
             continue
         pivots = np.diag(factor[0])

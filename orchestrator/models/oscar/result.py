@@ -162,10 +162,13 @@ class OscarFit:
     @cached_property
     def checks(self) -> list[Check]:
         """The named checks; see :class:`Check`."""
-        clusters = len(np.unique(self.data.prompt))
         scores = self.natural[: self.model.candidates]
         checks = fit_checks(
-            self.data, self.minimum, self._uncertainty.flat, self.model.log_sensitivities, clusters
+            self.data,
+            self.minimum,
+            self._uncertainty.flat,
+            self.model.log_sensitivities,
+            self.data.clusters,
         )
         checks += design_checks(self.data, self.model.terms)
         if self.model.sensitivities:

@@ -83,6 +83,11 @@ class Comparisons:
         return float(len(self)) if self.weight is None else float(self.weight.sum())
 
     @property
+    def clusters(self) -> int:
+        """Number of prompts with a verdict."""
+        return int(np.count_nonzero(np.bincount(self.prompt, minlength=len(self.prompts))))
+
+    @property
     def fractional(self) -> bool:
         """Whether some outcome is a probability rather than a verdict."""
         return not bool(np.isin(self.outcome, VERDICT_SCORES).all())

@@ -94,7 +94,7 @@ class Uncertainty:
     def _cluster(self) -> Floats:
         basis = self.determined
         curved = basis.T @ self.point.hessian @ basis
-        if len(np.unique(self.data.prompt)) == 1 or not _positive(curved):
+        if self.data.clusters == 1 or not _positive(curved):
             return self._unknown
         scores = prompt_variance(self.data, self.model, self.natural, self.length)
         half = np.linalg.solve(curved, basis.T @ scores @ basis)

@@ -99,11 +99,15 @@ def test_the_kernel_agrees_with_the_definition(
 
 
 @pytest.mark.parametrize(("terms", "sensitivities", "ties"), MODELS)
+@pytest.mark.parametrize("repeats", [True, False])
 def test_the_hessian_is_the_derivative_of_the_gradient(
-    simulate: Simulate, terms: str, sensitivities: bool, ties: str
+    simulate: Simulate, terms: str, sensitivities: bool, ties: str, repeats: bool
 ) -> None:
+    """Also where every cell holds one record, whose sums must not share its memory."""
     table = simulate(40, seed=4)
     table.loc[::5, "outcome"] = 0.5
+    if not repeats:
+        table = table.drop_duplicates(["judge", "first", "second"])
     fit = fit_oscar(table, terms=terms, sensitivities=sensitivities, ties=ties)
     length = fit.data.length_ratio / fit.length_scale
     cells = group(fit.data, fit.model, length)
