@@ -55,17 +55,26 @@ def incomplete_blocks(
     batches = as_count(batches, "batches", least=1)
     require_cover(len(pool), size, batches)
     rng = generator(seed)
-    count = len(pool)
-    ordered: list[IntArray] = []
-    loose = _dealt(count, size, batches, [], rng)
-    step = turn_step(count, size, batches)
-    if step is not None:
-        turned = develop(count, size, batches, step, rng)
-        rest = _dealt(count, size, batches - len(turned), turned, rng)
-        developed, dealt = (unevenness(found, count) for found in (turned + rest, loose))
-        if developed[0] <= EVEN_ENOUGH or developed <= dealt:
-            ordered, loose = (turned, rest) if step == 1 else ([], turned + rest)
-    return batch_schedule(pool, ordered + place(loose, count, ordered, rng), range(batches))
+    ordered, loose = _chosen(len(pool), size, batches, rng)
+    orders = ordered + place(loose, len(pool), ordered, rng)
+    return batch_schedule(pool, orders, range(batches))
+
+
+def _chosen(
+    pool: int, size: int, batches: int, rng: np.random.Generator
+) -> tuple[list[IntArray], list[IntArray]]:
+    """Return batches that have their order already, and batches that are yet to be ordered."""
+    step = turn_step(pool, size, batches)
+    if step is None:
+        return [], _dealt(pool, size, batches, [], rng)
+    turned = develop(pool, size, batches, step, rng)
+    rest = _dealt(pool, size, batches - len(turned), turned, rng)
+    developed = unevenness(turned + rest, pool)
+    if developed[0] > EVEN_ENOUGH:
+        dealt = _dealt(pool, size, batches, [], rng)
+        if unevenness(dealt, pool) < developed:
+            return [], dealt
+    return (turned, rest) if step == 1 else ([], turned + rest)
 
 
 def _dealt(

@@ -9,8 +9,8 @@ one, so that an item meets only two others there. Judges with a longer memory ne
 * Otherwise a row is searched whose neighbours and second neighbours both run evenly through the
   differences modulo v, up to sign; its shifts and their mirror images are 2 v rows. Neighbours are
   exactly balanced. Second neighbours cannot be, because there are v - 2 of them for v - 1
-  differences; the search reaches counts that differ by one for most v up to 20, and by two to four
-  above (``balance`` says what was reached).
+  differences; the search reaches counts that differ by one up to v = 14, and by two to four above
+  (``balance`` says what was reached).
 * If v is a prime power, the affine maps x → a x + b of the field of v elements give v (v - 1)
   orders in which every ordered pair occurs equally often at every two positions: exact for all
   orders of carryover at once, at the price of a long block.
@@ -153,7 +153,7 @@ def _even_row(v: int) -> tuple[int, ...]:
     cooling = HOT * (COLD / HOT) ** (np.arange(moves) / moves)
     start = williams_square(v)[0].tolist()
     best, row = _Search(start).uneven[1], tuple(start)
-    for _ in range(ATTEMPTS):
+    for _ in range(ATTEMPTS if best > LEAST_UNEVEN else 0):
         search = _Search(list(start))
         ends = np.sort(rng.integers(0, v, size=(moves, 2)), axis=1).tolist()
         allowed = np.floor(rng.standard_exponential(moves) * cooling).astype(np.int64).tolist()

@@ -147,50 +147,57 @@ def polish(
     for batch in (*before, *batches):
         met[np.ix_(batch, batch)] += 1
     np.fill_diagonal(met, 0)
+    if met.max() <= 1:
+        return polished
+    inside = np.zeros((len(batches), pool), dtype=bool)
+    for row, batch in zip(inside, batches, strict=True):
+        row[batch] = True
     idle = 0
     for one, other in rng.integers(len(batches), size=(POLISH_TRIES, 2)).tolist():
-        idle = 0 if _exchange(polished[one], polished[other], strata, met) else idle + 1
-        if idle > len(batches) ** 2:
-            break
+        exchange = _best_exchange(inside[one], inside[other], strata, met)
+        if exchange is None:
+            idle += 1
+            if idle > len(batches) ** 2:
+                break
+            continue
+        idle = 0
+        for number, gone, new in ((one, *exchange), (other, *exchange[::-1])):
+            batch = polished[number]
+            batch[batch == gone] = new
+            inside[number, [gone, new]] = False, True
+            for item, step in ((gone, -1), (new, 1)):
+                stay = batch[batch != new]
+                met[item, stay] += step
+                met[stay, item] += step
     return polished
 
 
-def _exchange(one: IntArray, other: IntArray, strata: IntArray, met: IntArray) -> bool:
-    """Make the best exchange between two batches, in place; say whether there was one.
+def _best_exchange(
+    one: np.ndarray, other: np.ndarray, strata: IntArray, met: IntArray
+) -> tuple[int, int] | None:
+    """Return the items to exchange between two batches, or None if no exchange lowers the sum.
 
     With i leaving the first batch for the second and j the other way, i stops meeting what only the
     first batch holds and starts meeting what only the second holds, and j the reverse. A count c
     that rises adds 2 c + 1 to the sum of squares, one that falls adds 1 - 2 c.
     """
-    leaving = one[~np.isin(one, other)]
-    coming = other[~np.isin(other, one)]
+    leaving = np.flatnonzero(one & ~other)
+    coming = np.flatnonzero(other & ~one)
     if not len(leaving):
-        return False
-    inner, across, outer = (
-        met[np.ix_(leaving, leaving)],
-        met[np.ix_(leaving, coming)],
-        met[np.ix_(coming, coming)],
-    )
+        return None
+    across = met[leaving[:, None], coming]
     change = (
-        (across.sum(axis=1) - inner.sum(axis=1))[:, None]
-        + (across.sum(axis=0) - outer.sum(axis=0))
+        (across.sum(axis=1) - met[leaving[:, None], leaving].sum(axis=1))[:, None]
+        + (across.sum(axis=0) - met[coming[:, None], coming].sum(axis=0))
         - 2 * across
         + (len(leaving) - 1)
         + (len(coming) - 1)
     )
-    apart = strata[leaving][:, None] != strata[coming]
-    change[apart] = 0
+    change[strata[leaving][:, None] != strata[coming]] = 0
     row, column = divmod(int(change.argmin()), len(coming))
     if change[row, column] >= 0:
-        return False
-    i, j = leaving[row], coming[column]
-    for batch, gone, new in ((one, i, j), (other, j, i)):
-        batch[batch == gone] = new
-        stay = batch[batch != new]
-        for item, step in ((gone, -1), (new, 1)):
-            met[item, stay] += step
-            met[stay, item] += step
-    return True
+        return None
+    return int(leaving[row]), int(coming[column])
 
 
 def turn_step(pool: int, size: int, batches: int) -> int | None:
