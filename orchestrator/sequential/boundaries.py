@@ -31,9 +31,6 @@ SpendingRule = Literal["kim-demets", "obrien-fleming", "pocock"]
 #: Exponent of Kim and DeMets' power family. With two, at most two points of power are lost to
 #: O'Brien-Fleming while large effects stop far earlier.
 KIM_DEMETS_POWER = 2
-#: What an O'Brien-Fleming rule spends at least. Its own value falls below the smallest float near
-#: 0.3 % of the budget; the bound would be infinite. With this floor it is 37.
-SMALLEST_SPEND = 1e-300
 
 
 def boundaries(
@@ -139,7 +136,7 @@ def _kim_demets(fraction: float, alpha: float) -> float:
 
 
 def _obrien_fleming(fraction: float, alpha: float) -> float:
-    return max(4.0 * float(ndtr(ndtri(alpha / 4.0) / sqrt(fraction))), SMALLEST_SPEND)
+    return 4.0 * float(ndtr(ndtri(alpha / 4.0) / sqrt(fraction)))
 
 
 def _pocock(fraction: float, alpha: float) -> float:

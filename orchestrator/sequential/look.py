@@ -163,18 +163,15 @@ class _Judgement:
         hanging = {contrast.pair for contrast in self.target.open(self.contrasts)}
         undecided = sum(contrast.winner is None for contrast in self.contrasts)
         level = self.plan.alpha / (1 if self.target.family == "each" else undecided)
-        chances = [
-            chance_left(
-                self.plan,
-                trail.extended(contrast, self.clock),
-                contrast,
-                clock=self.clock,
-                level=level,
-            )
-            for trail, contrast in zip(self.before, self.contrasts, strict=True)
-            if contrast.pair in hanging
-        ]
-        if not chances or max(chances) >= settings.power:
+        chances = []
+        for trail, contrast in zip(self.before, self.contrasts, strict=True):
+            if contrast.pair in hanging:
+                now = trail.extended(contrast, self.clock)
+                chance = chance_left(self.plan, now, contrast, clock=self.clock, level=level)
+                if chance >= settings.power:
+                    return None
+                chances.append(chance)
+        if not chances:
             return None
         return (
             f"even for an effect {settings.optimism:g} standard error beyond the estimate, the "

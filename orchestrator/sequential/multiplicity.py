@@ -152,9 +152,10 @@ def _tested(
         erred = trail.spent + _first_crossing(trail, information, bound)
         return _judged(plan, replace(contrast, alpha_spent=erred, bound=bound), bound, None)
     rule = plan.rule
-    spend = _increment(rule, trail, clock, level)
-    if spend <= 0.0:  # over-running: no alpha is left, the last interval goes on holding
+    if clock <= trail.clock or trail.spent >= level:
+        # Over-running: no alpha is left. The last interval goes on holding.
         return replace(contrast, low=last.low, high=last.high) if last else contrast
+    spend = _increment(rule, trail, clock, level)
     bound = width = next_bound(trail.bounds, trail.information, information, spend)
     if level > base:
         # Testing the base level's own increment by itself holds whatever the bounds before it.
@@ -169,7 +170,7 @@ def _tested(
 def _increment(rule: SpendingRule, trail: Trail, clock: float, level: float) -> float:
     """Alpha for this look: what the level adds since the last test, within what is left of it."""
     now = spent_alpha(rule, clock, alpha=level)
-    return min(now - spent_alpha(rule, trail.clock, alpha=level), now - trail.spent)
+    return max(0.0, now - max(spent_alpha(rule, trail.clock, alpha=level), trail.spent))
 
 
 def _first_crossing(trail: Trail, information: float, bound: float) -> float:

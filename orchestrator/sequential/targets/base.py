@@ -76,10 +76,12 @@ def require_distinct(names: Sequence[str], *, least: int) -> None:
 
 
 def undecided(contrasts: Contrasts) -> tuple[ContrastLook, ...]:
+    """Contrasts that are neither decided nor known to be practically nothing."""
     return tuple(c for c in contrasts if not c.winner and c.verdict != "equivalent")
 
 
 def loser(contrast: ContrastLook) -> str | None:
+    """Id of the smaller one, if that is known."""
     return {"first": contrast.second, "second": contrast.first}.get(contrast.verdict)
 
 
@@ -93,7 +95,7 @@ def among(names: Collection[str], contrasts: Contrasts) -> tuple[ContrastLook, .
     return tuple(c for c in contrasts if c.first in names and c.second in names)
 
 
-def across(names: Collection[str], contrasts: Contrasts) -> tuple[ContrastLook, ...]:
+def between(names: Collection[str], contrasts: Contrasts) -> tuple[ContrastLook, ...]:
     """Contrasts with one end in a set, read as the one inside minus the one outside."""
     return tuple(
         c.seen_from(c.first if c.first in names else c.second)
@@ -111,7 +113,7 @@ def by_estimate(candidates: Sequence[str], contrasts: Contrasts) -> tuple[str, .
     return tuple(sorted(candidates, key=lambda name: -totals[name]))
 
 
-def closest(contrasts: Contrasts) -> str:
+def closest_race(contrasts: Contrasts) -> str:
     """Name the contrast with the least evidence, as the tail of a sentence."""
     if not contrasts:
         return ""
@@ -119,8 +121,10 @@ def closest(contrasts: Contrasts) -> str:
 
 
 def listed(names: Sequence[str], word: str = "and") -> str:
+    """Join names as in a sentence."""
     return f" {word} ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def pairs_listed(contrasts: Contrasts) -> str:
+    """Join pairs that are practically the same."""
     return ", ".join(f"{c.first} = {c.second}" for c in contrasts)

@@ -13,7 +13,7 @@ from benchtrial.orchestrator.sequential.targets.base import (
     Pair,
     Resolution,
     by_estimate,
-    closest,
+    closest_race,
     listed,
     loser,
     pairs_listed,
@@ -56,7 +56,7 @@ class Ranking:
         order = self.answer(contrasts)
         if all(contrast.winner for contrast in contrasts):
             return Resolution(
-                "decided", order[0], f"the order is {' > '.join(order)}{closest(contrasts)}"
+                "decided", order[0], f"the order is {' > '.join(order)}{closest_race(contrasts)}"
             )
         if all(contrast.winner or contrast.verdict == "equivalent" for contrast in contrasts):
             same = [contrast for contrast in contrasts if contrast.verdict == "equivalent"]
@@ -85,7 +85,7 @@ class Ranking:
         )
         return (
             f"{len(undecided)} of {len(contrasts)} pairs are undecided; ranks: {ranks}"
-            f"{closest(undecided)}"
+            f"{closest_race(undecided)}"
         )
 
     def ranks(self, contrasts: Contrasts) -> dict[str, tuple[int, int]]:
@@ -158,7 +158,7 @@ class Screening:
 
     def standing(self, contrasts: Contrasts) -> str:
         """Say who is kept, dropped and undecided."""
-        return self._groups(contrasts) + closest(self.open(contrasts))
+        return self._groups(contrasts) + closest_race(self.open(contrasts))
 
     def _groups(self, contrasts: Contrasts) -> str:
         """Name the judges by what is known about them."""

@@ -11,10 +11,10 @@ from benchtrial.orchestrator.sequential.targets.base import (
     Family,
     Pair,
     Resolution,
-    across,
     among,
+    between,
     by_estimate,
-    closest,
+    closest_race,
     contrasts_of,
     listed,
     loser,
@@ -114,7 +114,7 @@ class Best:
     def standing(self, contrasts: Contrasts) -> str:
         """Name the top set and the closest race in it."""
         top = self.answer(contrasts)
-        return f"the best may be {listed(top, 'or')}{closest(self.open(contrasts))}"
+        return f"the best may be {listed(top, 'or')}{closest_race(self.open(contrasts))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class TopK:
     def resolve(self, contrasts: Contrasts) -> Resolution | None:
         """Look for k candidates that are all ahead of all others, or a tie at the cut."""
         top = by_estimate(self.candidates, contrasts)[: self.k]
-        across = across(top, contrasts)
+        across = between(top, contrasts)
         if all(contrast.winner in top for contrast in across):
             closest = min(across, key=lambda contrast: abs(contrast.z) - contrast.bound)
             return Resolution(
@@ -163,8 +163,7 @@ class TopK:
     def open(self, contrasts: Contrasts) -> tuple[ContrastLook, ...]:
         """Pick the undecided contrasts across the present cut."""
         top = by_estimate(self.candidates, contrasts)[: self.k]
-        across = {contrast.pair for contrast in across(top, contrasts)}
-        return undecided(tuple(c for c in contrasts if {c.pair, c.pair[::-1]} & across))
+        return undecided([c for c in contrasts if (c.first in top) != (c.second in top)])
 
     def answer(self, contrasts: Contrasts) -> tuple[str, ...]:
         """Give those that are in for sure: ahead of at least M - k others."""
@@ -180,7 +179,7 @@ class TopK:
         inside = listed(self.answer(contrasts)) or "none"
         return (
             f"in the top {self.k} for sure: {inside}; possibly: "
-            f"{listed(self._at_the_cut(contrasts))}{closest(self.open(contrasts))}"
+            f"{listed(self._at_the_cut(contrasts))}{closest_race(self.open(contrasts))}"
         )
 
     def _at_the_cut(self, contrasts: Contrasts) -> tuple[str, ...]:
