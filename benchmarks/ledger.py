@@ -20,7 +20,7 @@ from pathlib import Path
 from benchtrial.adapters.judge import ChoiceAnswer, Message, PairCell, Reply, Request, Token, Usage
 from benchtrial.orchestrator.budget import Amount
 from benchtrial.orchestrator.ledger import Ledger, PlannedQuery
-from benchtrial.orchestrator.verdicts.verdict import Verdict
+from benchtrial.orchestrator.verdicts import PARSER_VERSION, Verdict
 
 QUERIES_PER_ROUND = 20_000
 RESERVED = Amount(900, Decimal("0.0018"), 1)
@@ -63,7 +63,7 @@ async def append(ledger: Ledger, keys: list[str], concurrency: int) -> None:
     async def worker() -> None:
         for number, key in waiting:
             attempt = await ledger.begin(key, RESERVED)
-            await ledger.reply(attempt, reply(number), [verdict], CHARGED)
+            await ledger.reply(attempt, reply(number), [verdict], CHARGED, parser=PARSER_VERSION)
 
     await asyncio.gather(*(worker() for _ in range(concurrency)))
 

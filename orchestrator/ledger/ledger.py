@@ -272,11 +272,11 @@ class Ledger:
         self,
         attempt: int,
         reply: Reply,
-        verdicts_: Sequence[VerdictLike],
+        found: Sequence[VerdictLike],
         charged: Amount,
         *,
+        parser: str,
         estimated: bool = False,
-        parser: str = "",
     ) -> None:
         """Record what an attempt brought.
 
@@ -284,14 +284,14 @@ class Ledger:
         ----------
         attempt
             From ``begin``; one of an earlier run that was cut off is welcome too.
-        reply, verdicts_
-            The reply, and how it was read.
+        reply, found
+            The reply, and the verdicts read from it.
         charged
             What the attempt used.
         estimated
             Whether the charge is a bound because the provider reported nothing.
         parser
-            Version of the parser.
+            Version of the parser that read it.
 
         Raises
         ------
@@ -308,9 +308,7 @@ class Ledger:
                 outcomes: [records.outcome_row(attempt, "replied", charged, estimated=estimated)],
                 replies: [lean],
                 bodies: [body],
-                verdicts: records.verdict_rows(
-                    self._next_verdict, query, identity, verdicts_, parser
-                ),
+                verdicts: records.verdict_rows(self._next_verdict, query, identity, found, parser),
             }
         )
 
@@ -329,9 +327,7 @@ class Ledger:
         row = records.outcome_row(attempt, "failed", charged, estimated=estimated, error=error)
         await writer.append({outcomes: [row]})
 
-    async def give_up(
-        self, key: str, verdicts_: Sequence[VerdictLike], *, parser: str = ""
-    ) -> None:
+    async def give_up(self, key: str, found: Sequence[VerdictLike]) -> None:
         """Record the ``failed`` verdicts of a query that no attempt could answer.
 
         Should a reply arrive later all the same, it counts instead.
@@ -346,7 +342,7 @@ class Ledger:
         if query in self._answered:
             raise LedgerError(f"{self.path}: query {key} has its verdicts already")
         self._answered.add(query)
-        rows = records.verdict_rows(self._next_verdict, query, None, verdicts_, parser)
+        rows = records.verdict_rows(self._next_verdict, query, None, found, parser="")
         await writer.append({verdicts: rows})
 
     async def add_look(self, look: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 from benchtrial.adapters.judge import ChoiceAnswer, Message, PairCell, Reply, Request
 from benchtrial.orchestrator.budget import Amount
 from benchtrial.orchestrator.ledger import Ledger, PlannedQuery
-from benchtrial.orchestrator.verdicts.verdict import Verdict
+from benchtrial.orchestrator.verdicts import Verdict
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class SmallStudy:
 
     async def reply(self, ledger: Ledger, attempt: int) -> None:
         verdict = Verdict(1, "", "valid", value=1.0, label="A", rule="json")
-        await ledger.reply(attempt, Reply("A", raw="x" * 500), [verdict], self.charged)
+        await ledger.reply(attempt, Reply("A", raw="x" * 500), [verdict], self.charged, parser="1")
 
     def answer_all(self, ledger: Ledger, numbers: range) -> None:
         async def work() -> None:

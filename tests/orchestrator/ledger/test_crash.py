@@ -24,7 +24,7 @@ from decimal import Decimal
 from benchtrial.adapters.judge import ChoiceAnswer, Message, PairCell, Reply, Request
 from benchtrial.orchestrator.budget import Amount
 from benchtrial.orchestrator.ledger import Ledger, PlannedQuery
-from benchtrial.orchestrator.verdicts.verdict import Verdict
+from benchtrial.orchestrator.verdicts import Verdict
 
 path, number = sys.argv[1], int(sys.argv[2])
 RESERVED, CHARGED = Amount(100, Decimal("0.01"), 1), Amount(60, Decimal("0.006"), 1)
@@ -48,7 +48,7 @@ async def main(ledger):
             say("began", attempt)
             await asyncio.sleep(0.001)
             verdict = Verdict(1, "", "valid", value=1.0, label="A")
-            await ledger.reply(attempt, Reply("A", raw="x" * 300), [verdict], CHARGED)
+            await ledger.reply(attempt, Reply("A", raw="x" * 300), [verdict], CHARGED, parser="1")
             say("replied", attempt)
     await asyncio.gather(*(worker() for _ in range(16)))
     await ledger.add_look("{}")

@@ -96,7 +96,7 @@ def run(work: Awaitable[T]) -> T:
 
 async def answer(ledger: Ledger, query: PlannedQuery, reply: Reply, *verdicts: Verdict) -> int:
     attempt = await ledger.begin(query.key, RESERVED)
-    await ledger.reply(attempt, reply, verdicts or (Verdict(),), CHARGED)
+    await ledger.reply(attempt, reply, verdicts or (Verdict(),), CHARGED, parser="1")
     return attempt
 
 
@@ -240,7 +240,7 @@ def test_money_adds_up_exactly_and_an_unknown_price_stays_unknown(ledger: Ledger
 
     async def ask(number: int, money: Decimal | None) -> None:
         attempt = await ledger.begin(pair(number).key, RESERVED)
-        await ledger.reply(attempt, Reply("A"), [Verdict()], Amount(1, money, 1))
+        await ledger.reply(attempt, Reply("A"), [Verdict()], Amount(1, money, 1), parser="1")
 
     for number in range(3):
         run(ask(number, Decimal("0.1")))
@@ -266,7 +266,7 @@ def test_the_first_reply_to_arrive_counts_and_later_ones_are_kept(
         assert not again.answered(pair(1).key)
         assert again.answered(pair(2).key)
         run(answer(again, pair(1), Reply("B"), Verdict(value=0.0, label="B")))
-        run(again.reply(lost, Reply("A"), [Verdict()], CHARGED))
+        run(again.reply(lost, Reply("A"), [Verdict()], CHARGED, parser="1"))
         table = again.comparisons()
         assert table["outcome"].tolist() == [0.0, 0.0]
         assert again.summary().duplicates == 1
@@ -304,7 +304,7 @@ def test_a_query_given_up_is_answered_and_missing_until_a_reply_comes(ledger: Le
     assert (row["state"], row["reason"]) == ("failed", "transport")
     with pytest.raises(LedgerError, match="has its verdicts already"):
         run(ledger.give_up(pair(1).key, [failed]))
-    run(ledger.reply(lost, Reply("A"), [Verdict()], CHARGED))
+    run(ledger.reply(lost, Reply("A"), [Verdict()], CHARGED, parser="1"))
     assert ledger.missing().empty
     assert len(ledger.comparisons()) == 1
 
