@@ -193,10 +193,9 @@ def _lead(units: IntArray, rng: np.random.Generator) -> IntArray:
 
     Of every two visits of a judge to a pair, one at random leads with each order.
     """
-    low = units[:, [FIRST, SECOND]].min(axis=1)
-    high = units[:, [FIRST, SECOND]].max(axis=1)
-    _, group = np.unique(np.column_stack([units[:, JUDGE], low, high]), axis=0, return_inverse=True)
-    group = group.reshape(-1)
+    low, high = np.sort(units[:, [FIRST, SECOND]], axis=1).T
+    wide = int(high.max()) + 1
+    _, group = np.unique((units[:, JUDGE] * wide + low) * wide + high, return_inverse=True)
     sorted_units = np.argsort(group, kind="stable")
     sizes = np.bincount(group)
     visit = np.empty(len(units), dtype=np.int64)
