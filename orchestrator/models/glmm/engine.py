@@ -9,8 +9,10 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
-from benchtrial.errors import NotIdentified
+from benchtrial.errors import DataError, NotIdentified
+from benchtrial.orchestrator.models.glmm.bootstrap import Seed
 from benchtrial.orchestrator.models.glmm.model import Model, Response, Scale
 from benchtrial.orchestrator.models.glmm.newton import (
     REFIT_TOLERANCE,
@@ -18,8 +20,9 @@ from benchtrial.orchestrator.models.glmm.newton import (
     maximize,
     negative_hessian,
 )
+from benchtrial.orchestrator.models.glmm.predictive import PredictiveCheck, Process, check
 from benchtrial.orchestrator.models.glmm.result import GLMMFit, count_items
-from benchtrial.orchestrator.models.glmm.table import RatingTable, name_some
+from benchtrial.orchestrator.models.glmm.table import RatingTable, name_some, read_ratings
 
 Floats = npt.NDArray[np.float64]
 
@@ -58,6 +61,27 @@ class LikelihoodEngine:
         inverse = np.full((len(free), len(free)), np.nan)
         inverse[np.ix_(free, free)] = np.linalg.inv(information)
         return inverse
+
+    def predictive_check(
+        self, fit: GLMMFit, ratings: pd.DataFrame, *, draws: int, seed: Seed
+    ) -> PredictiveCheck:
+        """Compare new batches with simulations of ``fit``, which must be this engine's."""
+        table = read_ratings(ratings)
+        if fit.covariates.size:
+            raise DataError("a fit with covariates cannot simulate new batches yet")
+        unknown = [item for item in table.items if item not in fit.items.index]
+        if unknown:
+            raise DataError(
+                f"item {name_some(unknown)} was not part of the fit; check batches of rated items"
+            )
+        process = Process(
+            items=fit.items.reindex(list(table.items)).to_numpy(),
+            lags=fit.lags.to_numpy(),
+            cold_start=fit.cold_start,
+            batch_sd=fit.batch_sd,
+            thresholds=fit.thresholds.to_numpy() if fit.thresholds.size else np.zeros(1),
+        )
+        return check(process, table, self.model.scale, draws=draws, seed=seed)
 
     @property
     def units(self) -> int:

@@ -5,7 +5,7 @@ label that names the estimand, the units and the kind of standard error, and eve
 the prior decides is marked.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, Protocol
@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from benchtrial.errors import DataError, NotIdentified
 from benchtrial.orchestrator.models.estimate import Estimate
 from benchtrial.orchestrator.models.glmm.bootstrap import Bootstrap, Seed, resample
 from benchtrial.orchestrator.models.glmm.groups import (
@@ -23,6 +24,12 @@ from benchtrial.orchestrator.models.glmm.groups import (
     weight_vector,
 )
 from benchtrial.orchestrator.models.glmm.model import Name, Response
+from benchtrial.orchestrator.models.glmm.new_items import (
+    ItemRegression,
+    regress_items,
+    welch_degrees,
+)
+from benchtrial.orchestrator.models.glmm.predictive import PredictiveCheck
 from benchtrial.orchestrator.models.glmm.table import name_some
 
 Floats = npt.NDArray[np.float64]
@@ -72,6 +79,11 @@ class Engine(Protocol):
 
     def one_step(self, drawn: Floats) -> Floats:
         """Take one Newton step towards ``replicate``."""
+
+    def predictive_check(
+        self, fit: "GLMMFit", ratings: pd.DataFrame, *, draws: int, seed: Seed
+    ) -> PredictiveCheck:
+        """Compare new batches with simulations of the fit."""
 
     def refit(self, *, ridge: float) -> "GLMMFit":
         """Fit the same data with another ridge."""
@@ -302,6 +314,92 @@ class GLMMFit:
         estimate = Estimate.wald(value, se, label=label)
         leaning = [item for item in self.separated if item in weights]
         return self._guarded(estimate, vector, leaning) if leaning else estimate
+
+    def new_item_difference(self, groups: Groups, a: Hashable, b: Hashable) -> Estimate:
+        """Estimate the expected quality of new items like those of ``a`` minus new ones like ``b``.
+
+        Items are random here: their spread within each group, estimated by restricted maximum
+        likelihood, is part of the standard error. Compare ``group_difference``, which is about the
+        items that were rated.
+
+        Raises
+        ------
+        NotIdentified
+            A group has fewer than three items, or a separated one.
+        """
+        members = {group: group_members(groups, group) for group in (a, b)}
+        weight_vector(group_weights(members, a, b), self.items.index, self.judge)
+        items = [*members[a], *members[b]]
+        labels = [a] * len(members[a]) + [b] * len(members[b])
+        design = pd.DataFrame({g: [float(label == g) for label in labels] for g in (a, b)}, items)
+        what = (
+            f"expected quality of a new item of {a!r} minus a new item of {b!r}, items random: "
+            f"{count_items(len(members[a]))} against {count_items(len(members[b]))}, {self._scale}"
+        )
+        regression = self._regress(design, labels, what)
+        welch = welch_degrees(regression.covariance.to_numpy(), [len(members[g]) for g in (a, b)])
+        return replace(regression, degrees=welch).estimate({a: 1.0, b: -1.0})
+
+    def item_regression(self, properties: pd.DataFrame) -> ItemRegression:
+        """Explain qualities by properties of items (length, family …), items random.
+
+        Parameters
+        ----------
+        properties
+            Numeric columns, a row per item (index: item id); an intercept is added.
+
+        Raises
+        ------
+        DataError
+            An item has no row, or a value is missing.
+        NotIdentified
+            Two properties say the same, there are too few items, or one is separated.
+        """
+        missing = [item for item in self.items.index if item not in properties.index]
+        if missing:
+            raise DataError(f"properties lack item {name_some(missing)}; give every item a row")
+        design = properties.loc[list(self.items.index)].astype(np.float64)
+        if design.isna().any(axis=None):
+            raise DataError("properties of items must not be missing; fill them in")
+        design.insert(0, "intercept", 1.0)
+        what = f"change of the expected quality of an item, items random, {self._scale}"
+        return self._regress(design, ["all"] * len(design), what)
+
+    def _regress(
+        self, design: pd.DataFrame, groups: Sequence[Hashable], what: str
+    ) -> ItemRegression:
+        items = list(design.index)
+        leaning = [item for item in self.separated if item in items]
+        if leaning:
+            raise NotIdentified(
+                f"item {name_some(leaning)} is rated the same in every batch: its quality is set "
+                f"by the prior, and says nothing about new items; leave it out of the groups"
+            )
+        rows = self.items.index.get_indexer(pd.Index(items))
+        chosen = np.flatnonzero([part == "item" for part, _ in self.names])[rows]
+        covariance = self.engine.inverse_information[np.ix_(chosen, chosen)]
+        return regress_items(self.items.iloc[rows], covariance, design, groups, label=what)
+
+    def predictive_check(
+        self, ratings: pd.DataFrame, *, draws: int = 500, seed: Seed
+    ) -> PredictiveCheck:
+        """Compare new batches with simulations of this fit under the same orders.
+
+        Parameters
+        ----------
+        ratings
+            Batches that were not used for the fit, of items that were.
+        draws
+            Number of simulated data sets.
+        seed
+            Seed of the simulation.
+
+        Raises
+        ------
+        DataError
+            An item is new, a rating is not on the scale, or the ratings are real-valued.
+        """
+        return self.engine.predictive_check(self, ratings, draws=draws, seed=seed)
 
     def bootstrap(
         self, replicates: int, *, seed: Seed, one_step: bool = False, workers: int = 1
