@@ -9,6 +9,7 @@ from benchtrial.orchestrator.sequential.boundaries import boundaries, spent_alph
 from benchtrial.orchestrator.sequential.canonical import exit_probabilities
 from benchtrial.orchestrator.sequential.confidence import confidence_sequence
 from benchtrial.orchestrator.sequential.futility import conditional_power
+from benchtrial.orchestrator.sequential.inference import StoppedEstimate, after_stopping
 from benchtrial.orchestrator.sequential.look import take_look
 from benchtrial.orchestrator.sequential.plan import Futility, Rule, StoppingPlan
 from benchtrial.orchestrator.sequential.records import ContrastLook, Decision, Look, State
@@ -33,9 +34,11 @@ __all__ = [
     "Rule",
     "Screening",
     "State",
+    "StoppedEstimate",
     "StoppingPlan",
     "Target",
     "TopK",
+    "after_stopping",
     "boundaries",
     "conditional_power",
     "confidence_sequence",

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from benchtrial.orchestrator.sequential.boundaries import SpendingRule, spent_alpha
 from benchtrial.orchestrator.sequential.canonical import beyond, has_grown, next_bound, own_bound
 from benchtrial.orchestrator.sequential.confidence import mixture_bound
+from benchtrial.orchestrator.sequential.maxz import max_z_quantile
 from benchtrial.orchestrator.sequential.plan import StoppingPlan
 from benchtrial.orchestrator.sequential.records import ContrastLook, Verdict
 from benchtrial.orchestrator.sequential.trail import Trail
@@ -60,6 +61,8 @@ def weigh_contrasts(
     ]
     if plan.target.family == "holm":
         return _by_holm(plan, trails, measured, clock)
+    if plan.target.family == "max-z":
+        return _by_max_z(plan, trails, measured, clock)
     return tuple(
         _tested(plan, trail, contrast, clock, level=plan.alpha, base=plan.alpha)
         for trail, contrast in zip(trails, measured, strict=True)
@@ -88,6 +91,40 @@ def _by_holm(
         if len(undecided) == len(waiting):
             break
         waiting = undecided
+    return tuple(results)
+
+
+def _by_max_z(
+    plan: StoppingPlan, trails: Sequence[Trail], measured: Sequence[ContrastLook], clock: float
+) -> tuple[ContrastLook, ...]:
+    """Test all contrasts against one simulated bound, or by Bonferroni where there is none.
+
+    Joint paths need a common past: all contrasts tested at the same looks, information growing.
+    Decided pairs stay decided; their statistics go on belonging to the joint paths.
+    """
+    share = plan.alpha / len(measured)
+    first = trails[0]
+    bound = None
+    if plan.spending is not None and all(
+        trail.bounds == first.bounds
+        and contrast.verdict == "undecided"
+        and has_grown(trail.information, contrast.information)
+        for trail, contrast in zip(trails, measured, strict=True)
+    ):
+        past = tuple(zip(*(trail.information for trail in trails), strict=True))
+        present = tuple(contrast.information for contrast in measured)
+        spent = spent_alpha(plan.spending, clock, alpha=plan.alpha)
+        bound = max_z_quantile(plan.target.pairs(), first.bounds, (*past, present), spent)
+    results = []
+    for trail, contrast in zip(trails, measured, strict=True):
+        result = _tested(plan, trail, contrast, clock, level=share, base=share)
+        if bound is not None and result.tested:
+            lower = min(bound, result.bound)
+            result = _judged(plan, replace(result, bound=lower), lower, None)
+        settled = _settled(trail, contrast)
+        if settled.verdict in _SETTLED:
+            result = replace(result, verdict=settled.verdict)
+        results.append(result)
     return tuple(results)
 
 

@@ -5,7 +5,7 @@ from math import isfinite
 from typing import Literal, get_args
 
 from benchtrial.errors import StoppingError
-from benchtrial.orchestrator.sequential.boundaries import require_level
+from benchtrial.orchestrator.sequential.boundaries import SpendingRule, require_level
 from benchtrial.orchestrator.sequential.targets import Target
 
 Rule = Literal["kim-demets", "obrien-fleming", "pocock", "confidence-sequence", "unsafe-fixed"]
@@ -101,11 +101,15 @@ class StoppingPlan:
                 f"optimal_information is {optimal!r}; it is an information 1 / se^2, positive "
                 "and finite, or None to derive it from the first look"
             )
-        if self.target.family == "max-z" and self.rule not in _SPENDING_RULES:
+        if self.target.family == "max-z" and self.spending is None:
             raise StoppingError(
                 f"rule {self.rule!r} cannot be combined with max-z, which spends alpha on the "
-                "budget; choose one of " + ", ".join(_SPENDING_RULES) + ", or Holm"
+                "budget; choose one of " + ", ".join(get_args(SpendingRule)) + ", or Holm"
             )
 
-
-_SPENDING_RULES = ("kim-demets", "obrien-fleming", "pocock")
+    @property
+    def spending(self) -> SpendingRule | None:
+        """The spending rule, or None for a rule that spends nothing by the clock."""
+        if self.rule == "confidence-sequence" or self.rule == "unsafe-fixed":
+            return None
+        return self.rule

@@ -39,9 +39,9 @@ class ContrastLook:
     z
         Distance of the value from the null value in standard errors.
     alpha_spent
-        Alpha that this contrast has used up to and including this look. Under a confidence
-        sequence, the level of the sequence; under ``unsafe-fixed``, the actual probability of a
-        false claim so far.
+        Alpha that this contrast has used up to and including this look; under max-|Z| its
+        Bonferroni share. Under a confidence sequence, the level of the sequence; under
+        ``unsafe-fixed``, the actual probability of a false claim so far.
     bound
         Critical value for ``|z|``; infinite if the look did not test this contrast.
     low, high
