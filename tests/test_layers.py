@@ -26,7 +26,7 @@ ROOMS: dict[str, set[str]] = {
     MODELS: {ERRORS, "benchtrial.designs.balance", "scipy", *NUMBERS},
     SEQUENTIAL: {ERRORS, MODELS, "scipy", *NUMBERS},
     **{
-        room: {ERRORS, "benchtrial.adapters", "benchtrial.designs", "pydantic", *NUMBERS, *STUDY}
+        room: {ERRORS, "benchtrial.adapters", "benchtrial.designs", "pydantic", "pydantic_core", *NUMBERS, *STUDY}
         for room in STUDY
     },
     **{

@@ -26,10 +26,10 @@ from benchtrial.errors import (
     RequestRefused,
     TransientError,
 )
-from benchtrial.orchestrator import verdicts
 from benchtrial.orchestrator.budget import Amount, Budget
 from benchtrial.orchestrator.campaign.events import AttemptFailed, Listener, Replied
 from benchtrial.orchestrator.ledger import Ledger
+from benchtrial.orchestrator.verdicts import PARSER_VERSION, failure, parse
 
 RoundEnd = Literal["complete", "budget", "dry", "unavailable", "interrupted"]
 
@@ -201,7 +201,7 @@ class Asker:
                     self._attempt_at(request, answered_at_failure), self.policy, sleep=self._sleep
                 )
             except RequestRefused as error:
-                await self.ledger.give_up(request.key, verdicts.failure(request.cell, error.reason))
+                await self.ledger.give_up(request.key, failure(request.cell, error.reason))
             except JudgeUnavailable as error:
                 standing.down = error
             except NotRecorded:
@@ -216,7 +216,7 @@ class Asker:
     async def _park(self, request: Request, error: JudgeError, *, judge_is_alive: bool) -> None:
         tried = self._attempts.get(request.key, 0)
         if judge_is_alive or tried >= ATTEMPTS_BEFORE_FAILED * self.policy.attempts:
-            await self.ledger.give_up(request.key, verdicts.failure(request.cell, "transport"))
+            await self.ledger.give_up(request.key, failure(request.cell, "transport"))
         else:
             self._standing[request.cell.judge].down = error
 
@@ -251,14 +251,14 @@ class Asker:
         self, request: Request, identity: int, reply: Reply, reservation: Amount
     ) -> None:
         charged = self._charge(request, reply.usage, reply) if reply.usage else reservation
-        found = verdicts.parse(reply, request.cell, request.answer)
+        found = parse(reply, request.cell, request.answer)
         await self.ledger.reply(
             identity,
             reply,
             found,
             charged,
             estimated=reply.usage is None,
-            parser=verdicts.PARSER_VERSION,
+            parser=PARSER_VERSION,
         )
         self.budget.settle(reservation, charged)
         name = request.cell.judge

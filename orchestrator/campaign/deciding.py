@@ -118,10 +118,13 @@ def weigh_ratings(
     unknown = dict.fromkeys(pairs, NOT_ESTIMABLE)
     too_few = _too_few_ratings(ratings, stopping)
     if too_few:
-        return Evidence(unknown, unidentified=too_few)
+        return Evidence(unknown, warnings=(too_few,))
+    panel = list(stopping.panel or ratings["judge"].unique())
+    monotone = _all_saturated({name: _one_rating(ratings, name) for name in panel})
+    if monotone:
+        return Evidence(unknown, saturated=monotone)
     try:
         fit = fit_glmm_panel(ratings, lags=analysis.lags, ridge=analysis.ridge)
-        panel = list(stopping.panel or fit)
         if stopping.target.kind == "difference":
             estimates = {
                 (a, b): fit.group_difference(groups.dropna(), a, b, panel=panel) for a, b in pairs
@@ -148,7 +151,7 @@ def weigh_comparisons(
     """Fit OSCAR and estimate the log-odds with which the panel prefers one candidate to another."""
     unknown = dict.fromkeys(pairs, NOT_ESTIMABLE)
     if comparisons.empty:
-        return Evidence(unknown, unidentified="no valid verdict yet")
+        return Evidence(unknown, warnings=("no valid verdict yet",))
     try:
         fit = fit_oscar(
             comparisons,
@@ -178,6 +181,11 @@ def _too_few_ratings(ratings: pd.DataFrame, stopping: StoppingSpec) -> str | Non
         f"the first look comes after {first.batches} batches or {first.answers} answers per item; "
         f"so far {batches} and {answers}"
     )
+
+
+def _one_rating(ratings: pd.DataFrame, judge: str) -> str | None:
+    given = ratings.loc[ratings["judge"] == judge, "rating"].unique()
+    return f"gave the rating {given[0]:g} to everything" if len(given) == 1 else None
 
 
 def _all_saturated(reasons: Mapping[str, str | None]) -> str | None:

@@ -74,6 +74,7 @@ def pair_study() -> StudyMaker:
                 for name, position in (("front", 0.8), ("back", -0.6))
             ],
             "design": {"kind": "balanced-swaps", "pairs": "all", "repetitions": 3},
+            "analysis": {"terms": ["position"]},  # every candidate's texts have one length
             "stopping": {"target": {"kind": "best"}, "rounds": 6},
             "budget": {"tokens": 10_000_000},
         }

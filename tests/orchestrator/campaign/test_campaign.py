@@ -85,12 +85,10 @@ def test_runs_inside_a_running_event_loop(batch_study, tmp_path):
 def test_the_worst_case_is_reserved_before_anything_is_sent(batch_study, tmp_path, scripted):
     # 10,000 tokens, 1,500 in and at most 500 out reserved, 1,600 really used, 20 requests wanted:
     # five at first, one more when 8,000 are spent, then 400 are left and nothing fits.
-    accept = ", ".join(f'"item_{n}": "accept"' for n in range(1, 9))
-    in_flight = []
+    ratings = ", ".join(f'"item_{n}": "{"accept" if n % 2 else "reject"}"' for n in range(1, 9))
 
     def answer(request, attempt):
-        in_flight.append(len(in_flight))
-        return Reply(text="{" + accept + "}", usage=Usage(1500, 100))
+        return Reply(text="{" + ratings + "}", usage=Usage(1500, 100))
 
     study = batch_study(
         design={"kind": "shuffle", "batches": 20},
@@ -105,10 +103,21 @@ def test_the_worst_case_is_reserved_before_anything_is_sent(batch_study, tmp_pat
         result = campaign.run()
     assert len(judge.asked) == 6
     assert result.spent.tokens == 9_600
-    assert result.state in {"inconclusive-budget", "saturated"}
+    assert result.state == "inconclusive-budget"
     with Ledger.open(tmp_path / "a.ledger", read_only=True) as ledger:
         assert ledger.summary().answered == 6
         assert ledger.summary().queries == 20
+
+
+def test_a_judge_that_accepts_everything_is_saturated(batch_study, tmp_path, scripted):
+    everything = ", ".join(f'"item_{n}": "accept"' for n in range(1, 9))
+    _, panel = scripted(
+        lambda request, attempt: Reply(text="{" + everything + "}", usage=Usage(9, 9)), "markov"
+    )
+    with Campaign.open(batch_study(), ledger=tmp_path / "a.ledger", panel=panel) as campaign:
+        result = campaign.run()
+    assert result.state == "saturated"
+    assert "everything" in result.sentence
 
 
 def test_missing_usage_is_charged_in_full_and_said_to_be_estimated(pair_study, tmp_path, scripted):
@@ -222,7 +231,8 @@ def test_passing_faults_are_asked_again_and_every_query_counts_once(
     assert counts.duplicates == counts.unknown == 0
     assert len(table) == counts.answered
     assert decisions(replay(path)) == decisions(result)
-    assert replay(path).spent == result.spent
+    assert replay(path).spent.tokens == result.spent.tokens
+    assert replay(path).spent.requests == result.spent.requests
 
 
 # -- interruptions -------------------------------------------------------------------------------
