@@ -48,7 +48,7 @@ def matched_swap_position(comparisons: pd.DataFrame | Comparisons) -> pd.DataFra
     """
     data = comparisons if isinstance(comparisons, Comparisons) else encode(comparisons)
     decisive = data.subset((data.outcome == 0) | (data.outcome == 1))
-    swaps = _match(decisive)
+    swaps = matched_groups(decisive)
     rows = []
     for judge, label in enumerate(data.judges):
         table = _tables(decisive, swaps, judge)
@@ -78,7 +78,7 @@ def position_summary(comparisons: pd.DataFrame | Comparisons, level: float = 0.9
     ``prompts``, ``groups`` and ``matched_prompts`` behind them.
     """
     data = comparisons if isinstance(comparisons, Comparisons) else encode(comparisons)
-    swaps = _match(data)
+    swaps = matched_groups(data)
     rows = []
     for judge, label in enumerate(data.judges):
         mine = data.judge == judge
@@ -149,8 +149,12 @@ def swap_consistency(comparisons: pd.DataFrame, *by: str) -> pd.DataFrame:
 
 
 @dataclass(frozen=True)
-class _Swaps:
-    """Matched groups: the group of each record (-1 for none), and each group's judge and prompt."""
+class MatchedGroups:
+    """Records of one judge, prompt and pair that were seen in both orders.
+
+    ``group`` is the group of each record (-1 for none), ``judge`` and ``prompt`` are those of each
+    group, and ``forward`` says which records show the pair in the order of the candidate codes.
+    """
 
     group: Ints
     judge: Ints
@@ -164,16 +168,25 @@ class _Swaps:
 
     def difference(self, outcome: Floats) -> Floats:
         """d_m = mean slot-A score in one order + mean in the other - 1, per group."""
+        forward, backward = self._means(outcome)
+        return forward + backward - 1
+
+    def average(self, outcome: Floats) -> Floats:
+        """Mean preference for the candidate of the lower code, each order counting one half."""
+        forward, backward = self._means(outcome)
+        return (forward + 1 - backward) / 2
+
+    def _means(self, outcome: Floats) -> list[Floats]:
         means = []
         for order in (self.forward, ~self.forward):
             used = (self.group >= 0) & order
             count = np.bincount(self.group[used], minlength=len(self.judge))
             means.append(np.bincount(self.group[used], outcome[used], len(self.judge)) / count)
-        difference: Floats = means[0] + means[1] - 1
-        return difference
+        return means
 
 
-def _match(data: Comparisons) -> _Swaps:
+def matched_groups(data: Comparisons) -> MatchedGroups:
+    """Find the matched swaps of a table (C.3)."""
     size = len(data.candidates)
     forward = data.first < data.second
     low, high = np.minimum(data.first, data.second), np.maximum(data.first, data.second)
@@ -183,7 +196,7 @@ def _match(data: Comparisons) -> _Swaps:
     both[np.intersect1d(group[forward], group[~forward])] = True
     number = np.where(both, np.cumsum(both) - 1, -1)
     prompt_judge = labels[both] // size**2
-    return _Swaps(
+    return MatchedGroups(
         group=number[group],
         judge=prompt_judge % len(data.judges),
         prompt=prompt_judge // len(data.judges),
@@ -229,6 +242,7 @@ class _Tables:
     second: Ints
     chosen: Ints
     wins_first: Ints
+    weight: Floats
 
     @property
     def informative(self) -> npt.NDArray[np.bool_]:
@@ -244,7 +258,7 @@ class _Tables:
         return bool(keep.any() and ((wins == high).all() or (wins == low).all()))
 
 
-def _tables(data: Comparisons, swaps: _Swaps, judge: int) -> _Tables:
+def _tables(data: Comparisons, swaps: MatchedGroups, judge: int) -> _Tables:
     groups, _ = swaps.of(judge)
     number = np.full(len(swaps.judge), -1)
     number[groups] = np.arange(len(groups))
@@ -252,11 +266,15 @@ def _tables(data: Comparisons, swaps: _Swaps, judge: int) -> _Tables:
     group, forward = number[swaps.group[mine]], swaps.forward[mine]
     won = np.where(forward, data.outcome[mine], 1 - data.outcome[mine]).astype(np.intp)
     size = len(groups)
+    weight = np.ones(size)
+    if data.weight is not None:
+        weight[group] = data.weight[mine]  # one multiplicity per prompt, so per group
     return _Tables(
         first=np.bincount(group[forward], minlength=size),
         second=np.bincount(group[~forward], minlength=size),
         chosen=np.bincount(group, won, size).astype(np.intp),
         wins_first=np.bincount(group[forward], won[forward], size).astype(np.intp),
+        weight=weight,
     )
 
 
@@ -265,15 +283,18 @@ def _jeffreys(tables: _Tables) -> tuple[float, float]:
     keep = tables.informative
     if not keep.any():
         return np.nan, np.nan
-    kinds, count = np.unique(
+    weight = tables.weight[keep]
+    kinds, kind = np.unique(
         np.stack([tables.first[keep], tables.second[keep], tables.chosen[keep]]),
         axis=1,
-        return_counts=True,
+        return_inverse=True,
     )
-    observed = float((2 * tables.wins_first[keep] - tables.chosen[keep]).sum())
+    observed = float(weight @ (2 * tables.wins_first[keep] - tables.chosen[keep]))
+
+    conditional = _Conditional.of(kinds, np.bincount(kind, weight).astype(np.float64))
 
     def objective(beta: float) -> float:
-        log_partition, information = _conditional(kinds, count, beta)
+        log_partition, information = conditional.at(beta)
         return log_partition - beta * observed - log(information) / 2
 
     found = optimize.minimize_scalar(
@@ -283,28 +304,42 @@ def _jeffreys(tables: _Tables) -> tuple[float, float]:
         options={"xatol": POSITION_TOLERANCE, "maxiter": 500},
     )
     beta = float(found.x)
-    return beta, float(_conditional(kinds, count, beta)[1] ** -0.5)
+    return beta, float(conditional.at(beta)[1] ** -0.5)
 
 
-def _conditional(kinds: Ints, count: Ints, beta: float) -> tuple[float, float]:
-    """Log partition function and information of S = sum o z given how often each was chosen.
+@dataclass(frozen=True)
+class _Conditional:
+    """Distribution of S = sum o z given how often each response was chosen, for kinds of groups.
 
-    With a of the n first-slot records chosen and T - a of the others, S = 2 a - T has C(n, a)
-    C(m, T - a) configurations: a noncentral hypergeometric distribution.
+    With a of the n first-slot records chosen and T - a of the m others, S = 2 a - T has C(n, a)
+    C(m, T - a) configurations: a noncentral hypergeometric distribution. Rows are kinds, columns
+    values of a; impossible values have log weight -inf.
     """
-    log_partition = information = 0.0
-    for (n, m, chosen), times in zip(kinds.T, count, strict=True):
-        a = np.arange(max(0, chosen - m), min(n, chosen) + 1)
-        statistic = 2 * a - chosen
-        weight = _log_choose(n, a) + _log_choose(m, chosen - a) + beta * statistic
-        total = float(special.logsumexp(weight))
+
+    statistic: Floats
+    log_weight: Floats
+    count: Floats
+
+    @classmethod
+    def of(cls, kinds: Ints, count: Floats) -> "_Conditional":
+        n, m, chosen = (kinds[row][:, None] for row in range(3))
+        a = np.arange(int(n.max()) + 1)[None, :]
+        possible = (a >= chosen - m) & (a <= np.minimum(n, chosen))
+        taken = np.where(possible, a, 0)
+        others = np.where(possible, chosen - a, 0)
+        log_weight = np.where(possible, _log_choose(n, taken) + _log_choose(m, others), -np.inf)
+        return cls((2.0 * a - chosen), log_weight, count)
+
+    def at(self, beta: float) -> tuple[float, float]:
+        """Log partition function and information, summed over groups."""
+        weight = self.log_weight + beta * self.statistic
+        total = special.logsumexp(weight, axis=1, keepdims=True)
         probability = np.exp(weight - total)
-        mean = probability @ statistic
-        log_partition += times * total
-        information += times * float(probability @ (statistic - mean) ** 2)
-    return log_partition, information
+        mean = (probability * self.statistic).sum(axis=1, keepdims=True)
+        variance = (probability * (self.statistic - mean) ** 2).sum(axis=1)
+        return float(self.count @ total[:, 0]), float(self.count @ variance)
 
 
-def _log_choose(n: int, k: Ints) -> Floats:
+def _log_choose(n: Ints, k: Ints) -> Floats:
     log: Floats = special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
     return log

@@ -1,5 +1,18 @@
 """Pairwise verdicts in, candidate scores and judge biases out: the OSCAR family of models."""
 
+from benchtrial.orchestrator.models.oscar.attenuation import (
+    fixed_score_sensitivity,
+    held_out_attenuation,
+    joint_attenuation,
+    omission_shift,
+    population_sensitivity,
+    swap_averaged,
+)
+from benchtrial.orchestrator.models.oscar.calibration import (
+    calibrate,
+    human_agreement,
+    human_scores,
+)
 from benchtrial.orchestrator.models.oscar.fit import fit_oscar
 from benchtrial.orchestrator.models.oscar.heldout import (
     MODELS,
@@ -8,6 +21,7 @@ from benchtrial.orchestrator.models.oscar.heldout import (
 )
 from benchtrial.orchestrator.models.oscar.identification import Check
 from benchtrial.orchestrator.models.oscar.result import OscarFit
+from benchtrial.orchestrator.models.oscar.screening import residual_correlations, screen_judges
 from benchtrial.orchestrator.models.oscar.table import Comparisons, encode
 
 __all__ = [
@@ -15,8 +29,19 @@ __all__ = [
     "Check",
     "Comparisons",
     "OscarFit",
+    "calibrate",
     "encode",
     "fit_oscar",
+    "fixed_score_sensitivity",
+    "held_out_attenuation",
     "held_out_differences",
     "held_out_log_loss",
+    "human_agreement",
+    "human_scores",
+    "joint_attenuation",
+    "omission_shift",
+    "population_sensitivity",
+    "residual_correlations",
+    "screen_judges",
+    "swap_averaged",
 ]

@@ -45,7 +45,11 @@ THINNED = 25_000
 
 @dataclass(frozen=True)
 class Specification:
-    """Which model to fit, apart from the records. Fields as in :func:`fit_oscar`."""
+    """Which model to fit, apart from the records.
+
+    Fields as in :func:`fit_oscar`; ``known_position`` holds the position coefficients (by judge)
+    at given values instead of estimating them.
+    """
 
     terms: tuple[str, ...]
     sensitivities: bool = True
@@ -54,6 +58,7 @@ class Specification:
     reference: Hashable | None = None
     panel: tuple[Hashable, ...] | None = None
     length_scale: float | None = None
+    known_position: Floats | None = None
 
 
 def fit_oscar(
@@ -212,11 +217,21 @@ def build_model(data: Comparisons, specification: Specification) -> tuple[Model,
         candidates=len(data.candidates),
         judges=len(data.judges),
     )
+    if specification.known_position is not None:
+        model = _with_known_position(model, specification.known_position)
     if specification.panel is not None and (
         unknown := [judge for judge in specification.panel if judge not in data.judges]
     ):
         raise DataError(f"panel names {unknown[0]!r}, which judged nothing in this table")
     return model, length
+
+
+def _with_known_position(model: Model, position: Floats) -> Model:
+    kept = model.kept.copy()
+    kept[model.terms.index("position")] = False
+    fixed = np.zeros(model.natural_size)
+    fixed[model.block("position")] = position
+    return replace(model, kept=kept, fixed=fixed)
 
 
 def length_contrast(data: Comparisons, specification: Specification) -> Floats | None:
@@ -291,7 +306,7 @@ def _dropped_columns(data: Comparisons, model: Model) -> list[str]:
     """Say which coefficients are fixed at zero because the records cannot show them."""
     notes = []
     for name, kept in zip(model.terms, model.kept, strict=True):
-        if not kept.all():
+        if not kept.all() and (name != "position" or model.fixed is None):
             judges = ", ".join(str(label) for label in data.judges[~kept])
             notes.append(f"{name} coefficient fixed at 0 for {judges}: no independent variation")
     return notes

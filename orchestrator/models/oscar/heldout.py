@@ -24,7 +24,12 @@ from benchtrial.orchestrator.models.oscar.fit import (
     standard_length_scale,
 )
 from benchtrial.orchestrator.models.oscar.result import OscarFit
-from benchtrial.orchestrator.models.oscar.table import Comparisons, Floats, encode
+from benchtrial.orchestrator.models.oscar.table import (
+    Comparisons,
+    Floats,
+    encode,
+    resampled_prompts,
+)
 
 #: Predictions are clipped to this distance from 0 and 1 (E.2).
 CLIP = 1e-15
@@ -216,12 +221,7 @@ def _out_of_fold(
 
 def _replicate(task: _Replicate) -> dict[str, float]:
     generator = np.random.default_rng(task.stream)
-    multiplicity = np.zeros(len(task.fold))
-    for part in range(task.fold.max() + 1):
-        members = np.flatnonzero(task.fold == part)
-        drawn = generator.choice(members, size=len(members))
-        multiplicity += np.bincount(drawn, minlength=len(multiplicity))
-    resampled = task.data.reweighted(multiplicity)
+    resampled = task.data.reweighted(resampled_prompts(task.fold, generator))
     losses = {}
     for name, wanted in task.specifications.items():
         try:

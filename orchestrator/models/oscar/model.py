@@ -31,7 +31,8 @@ class Model:
     """What is fitted: the terms, and which coordinates are free.
 
     ``tie`` adds Davidson's tie parameter; ``kept`` says for every term (rows, in the order of
-    ``terms``) and judge (columns) whether the coefficient is free.
+    ``terms``) and judge (columns) whether the coefficient is free. ``fixed`` are natural
+    coordinates that are known beforehand (position effects from matched swaps), or None.
     """
 
     terms: tuple[str, ...]
@@ -41,6 +42,7 @@ class Model:
     kept: npt.NDArray[np.bool_]
     candidates: int
     judges: int
+    fixed: Floats | None = None
 
     @property
     def judged(self) -> bool:
@@ -103,10 +105,15 @@ class Model:
 
     def natural(self, theta: Floats) -> Floats:
         """Free coordinates to natural ones."""
-        natural = np.zeros(self.natural_size)
+        natural = np.zeros(self.natural_size) if self.fixed is None else self.fixed.copy()
         natural[: self.candidates] = self.helmert @ theta[: self.candidates - 1]
         natural[self.free] = theta[self.candidates - 1 :]
         return natural
+
+    def shift(self, theta: Floats) -> Floats:
+        """Change of the natural coordinates when the free ones change by ``theta``."""
+        moved = self.natural(theta)
+        return moved if self.fixed is None else moved - self.fixed
 
     def gradient(self, natural: Floats) -> Floats:
         """Project a derivative with respect to natural coordinates (a vector or rows of them)."""

@@ -213,6 +213,16 @@ def encode_like(frame: pd.DataFrame, fitted: Comparisons) -> Comparisons:
     )
 
 
+def resampled_prompts(part: npt.NDArray[np.intp], generator: np.random.Generator) -> Floats:
+    """Draw prompts with replacement within each part; return each prompt's multiplicity."""
+    multiplicity = np.zeros(len(part))
+    for number in np.unique(part):
+        members = np.flatnonzero(part == number)
+        drawn = generator.choice(members, size=len(members))
+        multiplicity += np.bincount(drawn, minlength=len(part))
+    return multiplicity
+
+
 # What a table must satisfy ---------------------------------------------------------------------
 
 

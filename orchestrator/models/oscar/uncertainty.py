@@ -145,7 +145,7 @@ class Uncertainty:
             + gap**2 * average
         )
         flat = (
-            np.stack([self.model.natural(column) for column in self.flat.T], axis=1)
+            np.stack([self.model.shift(column) for column in self.flat.T], axis=1)
             if (self.flat.shape[1])
             else np.zeros((self.model.natural_size, 0))
         )
