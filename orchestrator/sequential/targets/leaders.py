@@ -95,10 +95,11 @@ class Best:
         within = among(top, contrasts)
         if within and all(contrast.verdict == "equivalent" for contrast in within):
             widest = max(within, key=lambda contrast: max(-contrast.low, contrast.high))
+            ahead = " beat the others and" if len(top) < len(self.candidates) else ""
             return Resolution(
                 "equivalent",
                 None,
-                f"{listed(top)} beat the others and are practically the same; widest: {widest}",
+                f"{listed(top)}{ahead} are practically the same; widest: {widest}",
             )
         return None
 
