@@ -24,7 +24,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -206,10 +206,11 @@ class HttpClient:
         content = _encode(body)
         session = self._current_session()
         async with session.slots:
+            client = session.take()
             started = time.perf_counter()
             try:
                 async with asyncio.timeout(self._timeout_s):
-                    status, headers, data = await self._exchange(session.client, path, content)
+                    status, headers, data = await self._exchange(client, path, content)
             except TimeoutError:
                 error: JudgeError = TransientError(
                     f"{self.who}: no complete reply within {self._timeout_s:g} s",
@@ -228,13 +229,16 @@ class HttpClient:
                 response = HttpResponse(status, headers, text, latency)
                 self._refuse_redirect(response)
                 return response
+            finally:
+                session.idle.append(client)
         raise error
 
     async def close(self) -> None:
         """Close every connection. Safe to call twice."""
         session, self._session = self._session, None
         if session is not None and session.loop is asyncio.get_running_loop():
-            await session.client.aclose()
+            for client in session.clients:
+                await client.aclose()
 
     async def _exchange(
         self, client: "httpx.AsyncClient", path: str, content: bytes
@@ -254,31 +258,42 @@ class HttpClient:
         """Return the session of the running event loop: connections cannot move between loops."""
         loop = asyncio.get_running_loop()
         if self._session is None or self._session.loop is not loop:
-            self._session = _Session(loop, self._client(), asyncio.Semaphore(self._connections))
+            self._session = _Session(loop, self._connections, self._connector())
         return self._session
 
-    def _client(self) -> "httpx.AsyncClient":
+    def _connector(self) -> "Callable[[], httpx.AsyncClient]":
+        """Return a function that makes clients of one connection each, which share their settings.
+
+        One client with a pool of all connections would look at each of them twice per request,
+        which is most of the work from about 50 connections on.
+        """
         import httpx
 
-        return httpx.AsyncClient(
-            headers={"Accept": "application/json", "Content-Type": "application/json"}
-            | self._headers,
-            auth=_key_writer(self._secret_headers),
-            timeout=httpx.Timeout(
-                self._timeout_s, connect=min(CONNECT_TIMEOUT_S, self._timeout_s), pool=None
-            ),
-            limits=httpx.Limits(
-                max_connections=self._connections,
-                max_keepalive_connections=self._connections,
-                keepalive_expiry=KEEPALIVE_S,
-            ),
-            follow_redirects=False,
-            verify=True,
-            # Proxies and certificate authorities of the environment are honoured; but a proxy is
-            # for the outside world, and a judge on this computer is not there.
-            trust_env=True,
-            mounts=_NO_PROXY if _is_loopback(self.base_url) else None,
+        timeout = httpx.Timeout(
+            self._timeout_s, connect=min(CONNECT_TIMEOUT_S, self._timeout_s), pool=None
         )
+        limits = httpx.Limits(
+            max_connections=1, max_keepalive_connections=1, keepalive_expiry=KEEPALIVE_S
+        )
+        headers = {"Accept": "application/json", "Content-Type": "application/json"}
+        # Certificates are verified, by the authorities of SSL_CERT_FILE if the environment has it.
+        certificates = httpx.create_ssl_context()
+
+        def connect() -> httpx.AsyncClient:
+            return httpx.AsyncClient(
+                headers=headers | self._headers,
+                auth=_key_writer(self._secret_headers),
+                timeout=timeout,
+                limits=limits,
+                verify=certificates,
+                follow_redirects=False,
+                # The proxies of the environment are honoured, but they are for the outside world,
+                # and a judge on this computer is not there.
+                trust_env=True,
+                mounts=_NO_PROXY if _is_loopback(self.base_url) else None,
+            )
+
+        return connect
 
     def _refuse_redirect(self, response: HttpResponse) -> None:
         if not 300 <= response.status < 400:
@@ -319,11 +334,27 @@ def network_error(fault: Exception, *, who: str, secrets: Sequence[Secret] = ())
     return TransientError(f"{who}: the exchange failed ({said})", may_be_billed=True)
 
 
-@dataclass(frozen=True, slots=True)
 class _Session:
-    loop: asyncio.AbstractEventLoop
-    client: "httpx.AsyncClient" = field(repr=False)
-    slots: asyncio.Semaphore
+    """The connections of one event loop; whoever holds a slot has one to itself."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        connections: int,
+        connect: "Callable[[], httpx.AsyncClient]",
+    ) -> None:
+        self.loop = loop
+        self.slots = asyncio.Semaphore(connections)
+        self.clients: list[httpx.AsyncClient] = []
+        self.idle: list[httpx.AsyncClient] = []
+        self._connect = connect
+
+    def take(self) -> "httpx.AsyncClient":
+        """Take the connection that was used last, which is the likeliest to be open still."""
+        if not self.idle:
+            self.clients.append(self._connect())
+            self.idle.append(self.clients[-1])
+        return self.idle.pop()
 
 
 class _TooLarge(Exception):

@@ -197,8 +197,8 @@ def test_a_proxy_of_the_environment_is_not_asked_for_a_judge_on_this_computer(
     outside = HttpClient("http://host.invalid/v1", who="judge 'x'")
     with pytest.raises(TransientError, match="no connection"):
         asyncio.run(outside.post_json("/x", {}))
-    mounted = outside._client()._transport_for_url(httpx.URL("http://host.invalid"))
-    assert mounted is not outside._client()._transport
+    client = outside._connector()()
+    assert client._transport_for_url(httpx.URL("http://host.invalid")) is not client._transport
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
@@ -314,7 +314,8 @@ def test_a_client_serves_one_event_loop_after_another(serve: Any) -> None:
             client.base_url = server.url
             response = await client.post_json("/x", {})
             assert client._session is not None
-            await client._session.client.aclose()  # or the test would leak its connection
+            for one in client._session.clients:
+                await one.aclose()  # or the test would leak its connection
             return response.status
 
     assert [asyncio.run(main()), asyncio.run(main())] == [200, 200]
@@ -328,12 +329,12 @@ def test_a_time_limit_cannot_be_switched_off(timeout_s: float) -> None:
 
 def test_no_time_limit_means_the_default() -> None:
     client = HttpClient("https://host/v1", who="judge 'x'", timeout_s=None)
-    limits = client._client().timeout
+    limits = client._connector()().timeout
     assert (limits.read, limits.write, limits.connect, limits.pool) == (120, 120, 10, None)
 
 
 def test_certificates_are_verified() -> None:
-    client = HttpClient("https://host/v1", who="judge 'x'")._client()
+    client = HttpClient("https://host/v1", who="judge 'x'")._connector()()
     context = client._transport._pool._ssl_context  # type: ignore[attr-defined]
     assert context.verify_mode is ssl.CERT_REQUIRED
     assert context.check_hostname
