@@ -5,6 +5,7 @@ every row that cannot be used is counted under its reason rather than dropped in
 """
 
 import gzip
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,7 +99,7 @@ def read_comparisons(path: str | Path) -> Imported:
     return Imported(
         comparisons=_with_numbers(kept),
         rows=len(raw),
-        dropped=reasons[reasons != ""].value_counts().sort_index().to_dict(),
+        dropped=dict(sorted(Counter(reasons[reasons != ""]).items())),
         columns=columns,
     )
 
@@ -109,7 +110,9 @@ def _read_text_table(path: Path) -> pd.DataFrame:
     try:
         with opener(path, "rt", encoding="utf-8-sig", newline="") as stream:
             if name.endswith((".jsonl", ".ndjson")):
-                return pd.read_json(stream, lines=True, dtype=False, convert_dates=False).astype(str)
+                return pd.read_json(stream, lines=True, dtype=False, convert_dates=False).astype(
+                    str
+                )
             return pd.read_csv(stream, dtype=str, keep_default_na=False)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None

@@ -33,8 +33,8 @@ from benchtrial.orchestrator.verdicts import PARSER_VERSION, failure, parse
 
 RoundEnd = Literal["complete", "budget", "dry", "unavailable", "interrupted"]
 
-# A request whose attempts, over all runs, reach this many times the policy's number is recorded as
-# failed: one bad request must not hold up a study for ever, and an outage ends a run, not a request.
+# A request that failed this many times the policy's number of attempts, over all runs, is recorded
+# as failed: one bad request must not hold up a study for ever, but an outage only ends a run.
 ATTEMPTS_BEFORE_FAILED = 2
 # Seconds that requests in flight get to finish after a stop was asked for.
 GRACE_S = 5.0

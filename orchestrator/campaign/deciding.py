@@ -4,7 +4,7 @@ These functions know nothing of ledgers or judges, so that a recorded table from
 by exactly the code that decides a running campaign.
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from math import nan
 
@@ -54,17 +54,21 @@ class Evidence:
 def stopping_plan(study: Study) -> StoppingPlan:
     """Freeze what the study says about stopping."""
     stopping = study.stopping
-    target = stopping.target
     return StoppingPlan(
         rule=stopping.rule,
         alpha=stopping.alpha,
         rope=stopping.rope,
         futility=Futility() if stopping.futility else None,
         optimal_information=stopping.optimal_information,
-        target=Difference(target.a, target.b)
-        if target.kind == "difference"
-        else Best(tuple(contenders(study))),
+        target=_target(study),
     )
+
+
+def _target(study: Study) -> Difference | Best:
+    wanted = study.stopping.target
+    if wanted.kind == "difference" and wanted.a is not None and wanted.b is not None:
+        return Difference(wanted.a, wanted.b)
+    return Best(tuple(contenders(study)))
 
 
 def contenders(study: Study) -> list[str]:
@@ -183,12 +187,12 @@ def _too_few_ratings(ratings: pd.DataFrame, stopping: StoppingSpec) -> str | Non
     )
 
 
-def _one_rating(ratings: pd.DataFrame, judge: str) -> str | None:
+def _one_rating(ratings: pd.DataFrame, judge: Hashable) -> str | None:
     given = ratings.loc[ratings["judge"] == judge, "rating"].unique()
     return f"gave the rating {given[0]:g} to everything" if len(given) == 1 else None
 
 
-def _all_saturated(reasons: Mapping[str, str | None]) -> str | None:
+def _all_saturated(reasons: Mapping[Hashable, str | None]) -> str | None:
     if not reasons or not all(reasons.values()):
         return None
     return "; ".join(f"{judge}: {reason}" for judge, reason in reasons.items())

@@ -1,6 +1,7 @@
 """From the judges of a study to judges that answer."""
 
 from dataclasses import replace
+from typing import Any
 
 from benchtrial.adapters import (
     DIALECTS,
@@ -112,9 +113,11 @@ def _live(study: Study, spec: JudgeSpec) -> Judge:
             "Use: benchtrial replay LEDGER"
         )
     if spec.provider == "simulated":
-        kind = SimulatedBatchJudge if study.kind == "batch" else SimulatedPairJudge
+        parameters: dict[str, Any] = dict(spec.simulated or {})
         try:
-            return kind(seed=study.seed, **(spec.simulated or {}))
+            if study.kind == "batch":
+                return SimulatedBatchJudge(seed=study.seed, **parameters)
+            return SimulatedPairJudge(seed=study.seed, **parameters)
         except TypeError as error:
             raise StudyError(f"judge {spec.id!r}: [judges.simulated]: {error}") from error
     return OpenAICompatible(
@@ -124,11 +127,7 @@ def _live(study: Study, spec: JudgeSpec) -> Judge:
         key=None if spec.key_env is None else key_from_environment(spec.key_env),
         provider=spec.provider,
         timeout_s=spec.timeout_s,
-        capabilities=_capabilities(spec),
+        # what the dialect can do, held to the structured form of the study
+        capabilities=replace(DIALECTS[spec.provider].capabilities, structured=spec.structured_form),
         connections=spec.concurrency,
     )
-
-
-def _capabilities(spec: JudgeSpec) -> Capabilities:
-    """Return what the provider's dialect can do, held to the structured form of the study."""
-    return replace(DIALECTS[spec.provider].capabilities, structured=spec.structured_form)

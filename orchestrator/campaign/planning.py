@@ -9,6 +9,7 @@ every replay.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,6 +34,20 @@ class Question:
     cells: tuple[Cell, ...]
 
 
+class _Row(NamedTuple):
+    """A row of a pair schedule, in the order of its columns."""
+
+    judge: str
+    prompt: str
+    first: str
+    second: str
+    repetition: int
+
+    def question(self) -> tuple[str, frozenset[str], int]:
+        """Return what all rows of one question have in common."""
+        return self.prompt, frozenset((self.first, self.second)), self.repetition
+
+
 def rounds(study: Study) -> tuple[tuple[Question, ...], ...]:
     """Split the study's schedule over its rounds as evenly as whole design blocks allow.
 
@@ -53,7 +68,7 @@ def _batch_questions(study: Study) -> tuple[list[Question], np.ndarray]:
         Question(
             number,
             tuple(
-                BatchCell(judge.id, number, order, criterion.id)
+                BatchCell(judge.id, number, tuple(map(str, order)), criterion.id)
                 for judge in study.judges
                 for criterion in study.criteria
             ),
@@ -67,14 +82,14 @@ def _batch_questions(study: Study) -> tuple[list[Question], np.ndarray]:
 def _batch_schedule(study: Study) -> designs.BatchSchedule:
     items = [item.id for item in study.items]
     design = study.design
+    batches = design.batches or 0
+    size = design.size or len(items)
     if design.kind == "williams":
         rows = len(designs.williams_square(len(items)))
-        return designs.williams(items, design.batches // rows, seed=study.seed)
+        return designs.williams(items, batches // rows, seed=study.seed)
     if design.kind == "incomplete-blocks":
-        return designs.incomplete_blocks(
-            items, design.size or len(items), design.batches, seed=study.seed
-        )
-    return designs.random_shuffle(items, design.batches, size=design.size, seed=study.seed)
+        return designs.incomplete_blocks(items, size, batches, seed=study.seed)
+    return designs.random_shuffle(items, batches, size=size, seed=study.seed)
 
 
 def _pair_questions(study: Study) -> tuple[list[Question], np.ndarray]:
@@ -86,18 +101,17 @@ def _pair_questions(study: Study) -> tuple[list[Question], np.ndarray]:
         repetitions=study.design.repetitions,
         seed=study.seed,
     )
-    rows = schedule.to_frame().itertuples(index=False)
+    rows = [_Row(*row) for row in schedule.to_frame().itertuples(index=False, name=None)]
     questions = [
         Question(number, tuple(_pair_cells(list(group), study)))
-        for number, (_, group) in enumerate(
-            groupby(rows, key=lambda row: (row.prompt, {row.first, row.second}, row.repetition))
-        )
+        for number, (_, group) in enumerate(groupby(rows, key=_Row.question))
     ]
     return questions, np.arange(len(questions) + 1)
 
 
-def _pair_cells(rows: Sequence[object], study: Study) -> Iterator[PairCell]:
+def _pair_cells(rows: Sequence[_Row], study: Study) -> Iterator[PairCell]:
     for criterion in study.criteria:
         for row in rows:
-            judge, prompt, first, second, repetition = row  # type: ignore[misc]
-            yield PairCell(judge, prompt, first, second, criterion.id, int(repetition))
+            yield PairCell(
+                row.judge, row.prompt, row.first, row.second, criterion.id, row.repetition
+            )

@@ -6,6 +6,7 @@ cannot be used; 130 and 143 stopped by Ctrl-C and SIGTERM.
 """
 
 import sys
+from enum import StrEnum
 from importlib.resources import as_file, files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -34,6 +35,14 @@ app = typer.Typer(
 
 TABLES = (".csv", ".csv.gz", ".jsonl", ".jsonl.gz", ".ndjson")
 
+
+class StudyKind(StrEnum):
+    """The two kinds of study."""
+
+    pairs = "pairs"
+    batch = "batch"
+
+
 StudyPath = Annotated[Path, typer.Argument(help="The study file (TOML).", show_default=False)]
 LedgerPath = Annotated[Path, typer.Argument(help="The campaign's ledger.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for scripts.")]
@@ -43,7 +52,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the last line 
 @app.command()
 def init(
     path: Annotated[Path, typer.Argument(help="File (or folder, for an example) to write.")],
-    kind: Annotated[str, typer.Option(help="'pairs' or 'batch'.")] = "pairs",
+    kind: Annotated[StudyKind, typer.Option(help="What the study asks.")] = StudyKind.pairs,
     example: Annotated[str | None, typer.Option(help="Lay out a shipped example instead.")] = None,
 ) -> None:
     """Write a commented study file, or lay out a shipped example.
@@ -56,7 +65,7 @@ def init(
         return
     if path.exists():
         raise InputError(f"{path} exists already; choose another name")
-    path.write_text(starter(kind), encoding="utf-8")
+    path.write_text(starter(kind.value), encoding="utf-8")
     typer.echo(f"wrote {path}: edit it, then start it with: benchtrial run {path}")
 
 
@@ -132,7 +141,9 @@ def status(
         typer.echo(show.result_json(result))
         return
     console = _console(silent=False)
-    console.print(f"{study.name}: {len(result.looks)} looks; {counts.answered} of {counts.queries} requests")
+    console.print(
+        f"{study.name}: {len(result.looks)} looks; {counts.answered} of {counts.queries} requests"
+    )
     console.print(show.looks_table(result.looks))
     for line in show.result_lines(result):
         typer.echo(line)

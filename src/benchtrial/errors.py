@@ -29,13 +29,11 @@ Each message says what was wrong, where, and how to mend it. ``exit_code`` is wh
 returns for an error of that class; ``docs/reference/exit-codes.md`` lists them.
 """
 
-from typing import ClassVar
-
 
 class BenchtrialError(Exception):
     """Base of every error that Benchtrial raises on purpose."""
 
-    exit_code: ClassVar[int] = 1
+    exit_code: int = 1
 
 
 class InputError(BenchtrialError, ValueError):
