@@ -1,6 +1,7 @@
 """How a fit is made from a laid-out model, and what it keeps of its data.
 
-It keeps enough to refit, resample and check it.
+It keeps enough to refit and to resample. ``Core`` does both in the parameters of the likelihood,
+whoever they belong to; ``JudgeEngine`` is the core of a fit of one judge.
 """
 
 from collections.abc import Hashable
@@ -9,10 +10,8 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
-from benchtrial.errors import DataError, NotIdentified
-from benchtrial.orchestrator.models.glmm.bootstrap import Seed
+from benchtrial.errors import NotIdentified
 from benchtrial.orchestrator.models.glmm.model import Model, Response, Scale
 from benchtrial.orchestrator.models.glmm.newton import (
     REFIT_TOLERANCE,
@@ -20,9 +19,8 @@ from benchtrial.orchestrator.models.glmm.newton import (
     maximize,
     negative_hessian,
 )
-from benchtrial.orchestrator.models.glmm.predictive import PredictiveCheck, Process, check
 from benchtrial.orchestrator.models.glmm.result import GLMMFit, count_items
-from benchtrial.orchestrator.models.glmm.table import RatingTable, name_some, read_ratings
+from benchtrial.orchestrator.models.glmm.table import Integers, RatingTable, name_some
 
 Floats = npt.NDArray[np.float64]
 
@@ -31,27 +29,25 @@ REPLICATE_SD = 0.3
 
 
 @dataclass(frozen=True, eq=False)
-class LikelihoodEngine:
-    """What a fit keeps of its data: enough to refit, resample and check it."""
+class Core:
+    """An optimum with its data.
 
-    table: RatingTable
+    Parameters
+    ----------
+    model, optimum
+        The likelihood and where it is largest.
+    blocks
+        Resampling unit of each batch of the likelihood, a code from 0.
+    """
+
     model: Model
     optimum: Optimum
-    cold_start: bool
-    response: Response
+    blocks: Integers
 
     @property
     def free_parameters(self) -> int:
         """Number of estimated parameters."""
         return int(self.optimum.free.sum())
-
-    def refit(self, *, ridge: float) -> GLMMFit:
-        """Fit again from the present estimates with another ridge."""
-        penalty = np.where(self.model.penalty > 0, ridge, 0.0)
-        model = replace(self.model, penalty=penalty, start=self.optimum.parameters)
-        return fit_model(
-            self.table, model, ridge, cold_start=self.cold_start, response=self.response
-        )
 
     @cached_property
     def inverse_information(self) -> Floats:
@@ -62,31 +58,10 @@ class LikelihoodEngine:
         inverse[np.ix_(free, free)] = np.linalg.inv(information)
         return inverse
 
-    def predictive_check(
-        self, fit: GLMMFit, ratings: pd.DataFrame, *, draws: int, seed: Seed
-    ) -> PredictiveCheck:
-        """Compare new batches with simulations of ``fit``, which must be this engine's."""
-        table = read_ratings(ratings)
-        if fit.covariates.size:
-            raise DataError("a fit with covariates cannot simulate new batches yet")
-        unknown = [item for item in table.items if item not in fit.items.index]
-        if unknown:
-            raise DataError(
-                f"item {name_some(unknown)} was not part of the fit; check batches of rated items"
-            )
-        process = Process(
-            items=fit.items.reindex(list(table.items)).to_numpy(),
-            lags=fit.lags.to_numpy(),
-            cold_start=fit.cold_start,
-            batch_sd=fit.batch_sd,
-            thresholds=fit.thresholds.to_numpy() if fit.thresholds.size else np.zeros(1),
-        )
-        return check(process, table, self.model.scale, draws=draws, seed=seed)
-
     @property
     def units(self) -> int:
         """Number of batches or blocks that a bootstrap draws from."""
-        return int(self.table.blocks.max()) + 1
+        return int(self.blocks.max()) + 1
 
     def replicate(self, drawn: Floats) -> Floats:
         """Refit with each unit counted as often as it was drawn, from the present estimates."""
@@ -95,7 +70,7 @@ class LikelihoodEngine:
         vanished = self.model.free & ~optimum.free
         start[vanished] = REPLICATE_SD
         return maximize(
-            like.weighted(like.weights * drawn[self.table.blocks]),
+            like.weighted(like.weights * drawn[self.blocks]),
             self.model.penalty,
             start,
             free=self.model.free,
@@ -120,7 +95,7 @@ class LikelihoodEngine:
         scores = self.optimum.posterior.scores
         dense = np.asarray(scores.todense() if hasattr(scores, "todense") else scores)
         units = np.zeros((self.units, dense.shape[1]))
-        np.add.at(units, self.table.blocks, like.weights[:, None] * dense)
+        np.add.at(units, self.blocks, like.weights[:, None] * dense)
         return units
 
     @cached_property
@@ -128,6 +103,106 @@ class LikelihoodEngine:
         """Covariance robust to dependence within units."""
         free = self.optimum.free
         return sandwich_of(self.inverse_information, self.unit_scores(), free)
+
+
+@dataclass(frozen=True, eq=False)
+class JudgeEngine(Core):
+    """The core of a fit of one judge."""
+
+    table: RatingTable
+    response: Response
+
+    def refit(self, *, ridge: float) -> GLMMFit:
+        """Fit again from the present estimates with another ridge."""
+        penalty = np.where(self.model.penalty > 0, ridge, 0.0)
+        model = replace(self.model, penalty=penalty, start=self.optimum.parameters)
+        return fit_model(self.table, model, ridge, self.response)
+
+
+def fit_model(table: RatingTable, model: Model, ridge: float, response: Response) -> GLMMFit:
+    """Maximise the likelihood of a laid-out model of one judge and describe what came out."""
+    separated = separated_items([table], model.scale, model.likelihood.weights)
+    require_ridge(separated, ridge)
+    optimum = maximize(model.likelihood, model.penalty, model.start, free=model.free)
+    engine = JudgeEngine(model, optimum, table.blocks, table, response)
+    return describe(
+        GLMMFit(
+            names=model.names,
+            vector=optimum.parameters,
+            loglik=optimum.posterior.loglik,
+            iterations=optimum.iterations,
+            gradient_norm=gradient_norm(optimum, [table]),
+            warnings=(),
+            judge=table.judge,
+            response=response,
+            ridge=ridge,
+            scale=model.scale,
+            acceptance=float("nan"),
+            separated=separated,
+            ratings=0,
+            batches=len(table.batches),
+            unit=table.block_name,
+            engine=engine,
+        ),
+        table,
+        estimable=bool(model.free[-1]),
+    )
+
+
+def require_ridge(separated: tuple[Hashable, ...], ridge: float) -> None:
+    """Refuse separated items without a ridge.
+
+    Raises
+    ------
+    NotIdentified
+        There is one.
+    """
+    if separated and ridge == 0:
+        raise NotIdentified(
+            f"item {name_some(separated)} is rated the same in every batch, so that its quality "
+            f"has no finite estimate; use a positive ridge, or leave the item out"
+        )
+
+
+def gradient_norm(optimum: Optimum, tables: list[RatingTable]) -> float:
+    """Return the largest entry of the gradient per readable rating."""
+    ratings = sum(int((~np.isnan(table.value)).sum()) for table in tables)
+    return float(np.abs(optimum.gradient).max() / ratings)
+
+
+def describe(fit: GLMMFit, table: RatingTable, *, estimable: bool) -> GLMMFit:
+    """Add to a fit what its table says: acceptance, counts and warnings.
+
+    Parameters
+    ----------
+    fit
+        A fit with a scale.
+    table
+        The ratings of its judge.
+    estimable
+        Whether its batch deviation was estimated at all.
+    """
+    readable = ~np.isnan(table.value)
+    scores = fit.scale.scores[fit.scale.codes(table.value[readable])]
+    fit = replace(fit, acceptance=float(scores.mean()), ratings=int(readable.sum()))
+    return replace(fit, warnings=_warnings(fit, table, estimable=estimable))
+
+
+def separated_items(
+    tables: list[RatingTable], scale: Scale, weights: Floats
+) -> tuple[Hashable, ...]:
+    """Return the items whose readable ratings all lie at the same end of the scale."""
+    ends: dict[Hashable, set[bool | None]] = {}
+    offset, top = 0, len(scale.used) - 1
+    for table in tables:
+        codes = scale.codes(table.value)
+        counted = (codes >= 0) & (weights[offset + table.batch] > 0)
+        offset += len(table.batches)
+        for end, at in ((False, codes == 0), (True, codes == top), (None, (codes % top) > 0)):
+            for v in np.flatnonzero(np.bincount(table.item[counted & at])):
+                ends.setdefault(table.items[v], set()).add(end)
+    items = dict.fromkeys(item for table in tables for item in table.items)
+    return tuple(item for item in items if ends.get(item) in ({False}, {True}))
 
 
 def sandwich_of(inverse: Floats, scores: Floats, free: npt.NDArray[np.bool_]) -> Floats:
@@ -148,55 +223,7 @@ def sandwich_of(inverse: Floats, scores: Floats, free: npt.NDArray[np.bool_]) ->
     return robust
 
 
-def fit_model(
-    table: RatingTable, model: Model, ridge: float, *, cold_start: bool, response: Response
-) -> GLMMFit:
-    """Maximise the likelihood of a laid-out model and describe what came out."""
-    separated = separated_items(table, model.scale, model.likelihood.weights)
-    if separated and ridge == 0:
-        raise NotIdentified(
-            f"item {name_some(separated)} is rated the same in every batch, so that its quality "
-            f"has no finite estimate; use a positive ridge, or leave the item out"
-        )
-    optimum = maximize(model.likelihood, model.penalty, model.start, free=model.free)
-    engine = LikelihoodEngine(table, model, optimum, cold_start, response)
-    readable = ~np.isnan(table.value)
-    ratings = int(readable.sum())
-    scores = model.scale.scores[model.scale.codes(table.value[readable])]
-    fit = GLMMFit(
-        names=model.names,
-        vector=optimum.parameters,
-        loglik=optimum.posterior.loglik,
-        iterations=optimum.iterations,
-        gradient_norm=float(np.abs(optimum.gradient).max() / ratings),
-        warnings=(),
-        judge=table.judge,
-        response=response,
-        ridge=ridge,
-        levels=model.scale.used,
-        acceptance=float(scores.mean()),
-        separated=separated,
-        ratings=ratings,
-        batches=len(table.batches),
-        unit=table.block_name,
-        engine=engine,
-    )
-    return replace(fit, warnings=_warnings(fit, table, model, optimum))
-
-
-def separated_items(table: RatingTable, scale: Scale, weights: Floats) -> tuple[Hashable, ...]:
-    """Return the items whose readable ratings all lie at the same end of the scale."""
-    codes = scale.codes(table.value)
-    counted = (codes >= 0) & (weights[table.batch] > 0)
-    rated = np.bincount(table.item[counted], minlength=len(table.items))
-    separated = np.zeros(len(table.items), dtype=bool)
-    for end in (0, len(scale.used) - 1):
-        at_end = counted & (codes == end)
-        separated |= np.bincount(table.item[at_end], minlength=len(table.items)) == rated
-    return tuple(table.items[v] for v in np.flatnonzero(separated))
-
-
-def _warnings(fit: GLMMFit, table: RatingTable, model: Model, optimum: Optimum) -> tuple[str, ...]:
+def _warnings(fit: GLMMFit, table: RatingTable, *, estimable: bool) -> tuple[str, ...]:
     said = []
     if table.unreadable:
         said.append(
@@ -209,17 +236,17 @@ def _warnings(fit: GLMMFit, table: RatingTable, model: Model, optimum: Optimum) 
             f"batch {name_some([table.batches[t] for t in alone])} has a single rating: it says "
             f"nothing about lags or the batch effect"
         )
-    if model.scale.unused:
+    if fit.scale.unused:
         said.append(
-            f"level {name_some(list(model.scale.unused))} is never used and is merged with its "
+            f"level {name_some(list(fit.scale.unused))} is never used and is merged with its "
             f"neighbour"
         )
-    if not model.free[-1]:
+    if not estimable:
         said.append(
             "fewer than two batches have two ratings: the batch effect cannot be estimated and is "
             "left out, so that intervals ignore it"
         )
-    elif not optimum.free[-1]:
+    elif fit.batch_sd == 0:
         said.append(
             "the batch deviation is estimated as zero, the edge of its range: intervals ignore a "
             "spread of batches that could not be estimated"

@@ -32,6 +32,7 @@ import pandas as pd
 
 from benchtrial.errors import DataError
 from benchtrial.orchestrator.models.glmm.engine import fit_model
+from benchtrial.orchestrator.models.glmm.gaussian import fit_gaussian
 from benchtrial.orchestrator.models.glmm.model import Response, binary_scale, build, ordinal_scale
 from benchtrial.orchestrator.models.glmm.result import GLMMFit
 from benchtrial.orchestrator.models.glmm.table import RatingTable, name_some, read_ratings
@@ -91,10 +92,10 @@ def fit_glmm(
     NotConverged
         Newton's method ran out of iterations.
     """
-    _check_settings(lags, ridge, response)
+    check_settings(lags, ridge, response)
     table = read_ratings(ratings, covariates=covariates)
     if response == "gaussian":
-        raise DataError('response="gaussian" is not available yet')
+        return fit_gaussian(table, batch_weights(table, weights), lags=lags, cold_start=cold_start)
     scale = binary_scale(table) if response == "binary" else ordinal_scale([table], levels)
     model = build(
         [table],
@@ -105,7 +106,7 @@ def fit_glmm(
         cold_start=cold_start,
         response=response,
     )
-    return fit_model(table, model, ridge, cold_start=cold_start, response=response)
+    return fit_model(table, model, ridge, response)
 
 
 def batch_weights(table: RatingTable, weights: pd.Series | None) -> Floats:
@@ -121,7 +122,8 @@ def batch_weights(table: RatingTable, weights: pd.Series | None) -> Floats:
     return values
 
 
-def _check_settings(lags: int, ridge: float, response: str) -> None:
+def check_settings(lags: int, ridge: float, response: str) -> None:
+    """Refuse impossible settings of a fit."""
     if isinstance(lags, bool) or not isinstance(lags, int | np.integer) or lags < 0:
         raise DataError(f"lags must be a whole number of at least 0, not {lags!r}")
     if not (np.isfinite(ridge) and ridge >= 0):

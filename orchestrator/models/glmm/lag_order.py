@@ -73,7 +73,7 @@ class LagChoice:
         adequate = self.table["behind"] <= self.table["se"].fillna(0.0)
         return min(self._order(row) for row in np.flatnonzero(adequate))
 
-    def _order(self, row: int) -> int:
+    def _order(self, row: int | np.integer) -> int:
         return int(self.table.index.to_numpy()[row])
 
 
@@ -126,7 +126,7 @@ def choose_lags(
             cold_start=cold_start,
             response=response,
         )
-        fit = fit_model(table, model, ridge, cold_start=cold_start, response=response)
+        fit = fit_model(table, model, ridge, response)
         held[order] = _held_out(table, replace(model, start=fit.vector), fold, folds)
         rows[order] = {
             "loglik": fit.loglik,

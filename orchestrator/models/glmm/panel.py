@@ -6,17 +6,30 @@ the mean of the judges' contrasts: what this panel says, not what judges in gene
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 
 from benchtrial.errors import DataError
 from benchtrial.orchestrator.models.estimate import Estimate
-from benchtrial.orchestrator.models.glmm.fit import RIDGE, fit_glmm
+from benchtrial.orchestrator.models.glmm.fit import (
+    RIDGE,
+    batch_weights,
+    check_settings,
+    fit_glmm,
+)
 from benchtrial.orchestrator.models.glmm.groups import Groups
-from benchtrial.orchestrator.models.glmm.model import Response
+from benchtrial.orchestrator.models.glmm.joint import JointFit, fit_joint
+from benchtrial.orchestrator.models.glmm.model import (
+    Response,
+    binary_scale,
+    build,
+    ordinal_scale,
+)
 from benchtrial.orchestrator.models.glmm.result import Covariance, GLMMFit
-from benchtrial.orchestrator.models.glmm.table import name_some
+from benchtrial.orchestrator.models.glmm.table import name_some, read_ratings
 
 Panel = Sequence[Hashable] | None
 
@@ -100,6 +113,46 @@ class GLMMPanel(Mapping[Hashable, GLMMFit]):
         return judges
 
 
+class SharedGLMMPanel(GLMMPanel):
+    """Fits of judges that share their item effects, from one likelihood.
+
+    A contrast of the panel is one estimate, not a mean of independent ones.
+
+    Parameters
+    ----------
+    joint
+        The joint fit.
+    """
+
+    def __init__(self, joint: JointFit) -> None:
+        super().__init__({judge: joint.view(judge) for judge in joint.judges})
+        self.joint = joint
+
+    def contrast(
+        self,
+        weights: Mapping[Hashable, float],
+        panel: Panel = None,
+        *,
+        covariance: Covariance = "model",
+    ) -> Estimate:
+        """Estimate a weighted sum of the shared item qualities."""
+        view = self.joint.mean_view(self._judges(panel))
+        return _shared(view.contrast(weights, covariance=covariance), self)
+
+    def group_difference(
+        self,
+        groups: Groups,
+        a: Hashable,
+        b: Hashable,
+        panel: Panel = None,
+        *,
+        covariance: Covariance = "model",
+    ) -> Estimate:
+        """Estimate mean shared quality of group ``a`` minus group ``b``."""
+        view = self.joint.mean_view(self._judges(panel))
+        return _shared(view.group_difference(groups, a, b, covariance=covariance), self)
+
+
 def fit_glmm_panel(
     ratings: pd.DataFrame,
     *,
@@ -110,8 +163,9 @@ def fit_glmm_panel(
     cold_start: bool = True,
     covariates: Sequence[str] = (),
     levels: Sequence[float] | None = None,
+    items: Literal["judge", "shared"] = "judge",
 ) -> GLMMPanel:
-    """Fit every judge of a table separately, with its own items, lags and batch deviation.
+    """Fit every judge of a table, with its own lags, cold start and batch deviation.
 
     Parameters
     ----------
@@ -119,6 +173,9 @@ def fit_glmm_panel(
         As for ``fit_glmm``, with a column ``judge``.
     lags, ridge, response, weights, cold_start, covariates, levels
         As for ``fit_glmm``; they hold for every judge.
+    items
+        ``"judge"`` fits every judge separately, with item effects of its own; ``"shared"`` fits all
+        judges in one likelihood with common item effects and a level of each judge's own.
 
     Raises
     ------
@@ -129,6 +186,17 @@ def fit_glmm_panel(
         raise DataError("a panel needs a column 'judge'; use fit_glmm for one judge")
     if ratings["judge"].isna().any():
         raise DataError("some ratings have no judge; fill in the column 'judge'")
+    if items == "shared":
+        return _fit_shared(
+            ratings,
+            weights,
+            covariates,
+            levels,
+            lags=lags,
+            ridge=ridge,
+            response=response,
+            cold_start=cold_start,
+        )
     return GLMMPanel(
         {
             judge: fit_glmm(
@@ -144,6 +212,46 @@ def fit_glmm_panel(
             for judge, rows in ratings.groupby("judge", sort=False)
         }
     )
+
+
+def _fit_shared(
+    ratings: pd.DataFrame,
+    weights: pd.Series | None,
+    covariates: Sequence[str],
+    levels: Sequence[float] | None,
+    *,
+    lags: int,
+    ridge: float,
+    response: Response,
+    cold_start: bool,
+) -> SharedGLMMPanel:
+    check_settings(lags, ridge, response)
+    if response == "gaussian":
+        raise DataError('items="shared" is for binary and ordinal ratings')
+    tables = [
+        read_ratings(rows, covariates=covariates)
+        for _, rows in ratings.groupby("judge", sort=False)
+    ]
+    if len(tables) == 1:
+        raise DataError("a joint fit needs at least two judges; use fit_glmm for one")
+    if response == "binary":
+        scale = [binary_scale(table) for table in tables][-1]
+    else:
+        scale = ordinal_scale(tables, levels)
+    model = build(
+        tables,
+        scale,
+        [batch_weights(table, weights) for table in tables],
+        lags=lags,
+        ridge=ridge,
+        cold_start=cold_start,
+        response=response,
+    )
+    return SharedGLMMPanel(fit_joint(model, tables, ridge, response))
+
+
+def _shared(estimate: Estimate, judges: Sequence[Hashable] | GLMMPanel) -> Estimate:
+    return replace(estimate, label=f"{estimate.label}; items shared by {len(judges)} judges")
 
 
 def _mean(estimates: Sequence[Estimate], judges: Sequence[Hashable]) -> Estimate:

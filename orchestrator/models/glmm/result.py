@@ -23,14 +23,14 @@ from benchtrial.orchestrator.models.glmm.groups import (
     group_weights,
     weight_vector,
 )
-from benchtrial.orchestrator.models.glmm.model import Name, Response
+from benchtrial.orchestrator.models.glmm.model import Name, Response, Scale
 from benchtrial.orchestrator.models.glmm.new_items import (
     ItemRegression,
     regress_items,
     welch_degrees,
 )
-from benchtrial.orchestrator.models.glmm.predictive import PredictiveCheck
-from benchtrial.orchestrator.models.glmm.table import name_some
+from benchtrial.orchestrator.models.glmm.predictive import PredictiveCheck, Process, check
+from benchtrial.orchestrator.models.glmm.table import name_some, read_ratings
 
 Floats = npt.NDArray[np.float64]
 Covariance = Literal["model", "sandwich"]
@@ -80,11 +80,6 @@ class Engine(Protocol):
     def one_step(self, drawn: Floats) -> Floats:
         """Take one Newton step towards ``replicate``."""
 
-    def predictive_check(
-        self, fit: "GLMMFit", ratings: pd.DataFrame, *, draws: int, seed: Seed
-    ) -> PredictiveCheck:
-        """Compare new batches with simulations of the fit."""
-
     def refit(self, *, ridge: float) -> "GLMMFit":
         """Fit the same data with another ridge."""
 
@@ -109,8 +104,8 @@ class GLMMFit:
         The judge's id, if the table named one.
     response, ridge
         Settings of the fit.
-    levels
-        Levels of the ratings that occur; empty for real-valued ratings.
+    scale
+        Levels of the ratings; without any for real-valued ratings.
     acceptance
         Share of ratings that are 1; for ordinal ratings the mean rating as a share of the scale.
     separated
@@ -132,7 +127,7 @@ class GLMMFit:
     judge: Hashable | None
     response: Response
     ridge: float
-    levels: tuple[float, ...]
+    scale: Scale
     acceptance: float
     separated: tuple[Hashable, ...]
     ratings: int
@@ -168,7 +163,7 @@ class GLMMFit:
         free = self._part("threshold")
         if free.empty:
             return free
-        labels = pd.Index(self.levels[:-1], name="level")
+        labels = pd.Index(self.scale.used[:-1], name="level")
         return pd.Series([*free, -free.sum()], index=labels, name="threshold")
 
     @property
@@ -399,7 +394,24 @@ class GLMMFit:
         DataError
             An item is new, a rating is not on the scale, or the ratings are real-valued.
         """
-        return self.engine.predictive_check(self, ratings, draws=draws, seed=seed)
+        if self.response == "gaussian" or self.covariates.size:
+            raise DataError(
+                "predictive checks are for binary and ordinal ratings without covariates"
+            )
+        table = read_ratings(ratings)
+        unknown = [item for item in table.items if item not in self.items.index]
+        if unknown:
+            raise DataError(
+                f"item {name_some(unknown)} was not part of the fit; check batches of rated items"
+            )
+        process = Process(
+            items=self.items.reindex(list(table.items)).to_numpy(),
+            lags=self.lags.to_numpy(),
+            cold_start=self.cold_start,
+            batch_sd=self.batch_sd,
+            thresholds=self.thresholds.to_numpy() if self.thresholds.size else np.zeros(1),
+        )
+        return check(process, table, self.scale, draws=draws, seed=seed)
 
     def bootstrap(
         self, replicates: int, *, seed: Seed, one_step: bool = False, workers: int = 1

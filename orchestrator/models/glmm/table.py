@@ -52,6 +52,8 @@ class RatingTable:
         Labels, sorted; ``item`` and ``batch`` are positions in them.
     blocks
         Resampling unit of each batch: a code per batch (shape ``(batches,)``).
+    block_labels
+        The label behind each code of ``blocks``.
     block_name
         ``"block"`` if the table says which batches belong together, else ``"batch"``.
     item, batch
@@ -66,6 +68,7 @@ class RatingTable:
     items: tuple[Hashable, ...]
     batches: tuple[Hashable, ...]
     blocks: Integers
+    block_labels: tuple[Hashable, ...]
     block_name: str
     item: Integers
     batch: Integers
@@ -121,12 +124,13 @@ def read_ratings(ratings: pd.DataFrame, *, covariates: Sequence[str] = ()) -> Ra
         extra[:, column] = _numbers(ratings, name)
         bad = ~np.isfinite(extra[:, column])
         _refuse_rows(ratings, bad, name, "is missing or infinite", "fill it in")
-    blocks, block_name = _blocks(ratings, order, batch, batches)
+    blocks, block_labels, block_name = _blocks(ratings, order, batch, batches)
     return RatingTable(
         judge=judge,
         items=items,
         batches=batches,
         blocks=blocks,
+        block_labels=block_labels,
         block_name=block_name,
         item=item,
         batch=batch,
@@ -303,10 +307,10 @@ def _refuse_rows(
 
 def _blocks(
     ratings: pd.DataFrame, order: Integers, batch: Integers, batches: tuple[Hashable, ...]
-) -> tuple[Integers, str]:
+) -> tuple[Integers, tuple[Hashable, ...], str]:
     if "block" not in ratings.columns:
-        return np.arange(len(batches)), "batch"
-    block, _ = _codes(ratings, "block")
+        return np.arange(len(batches)), batches, "batch"
+    block, labels = _codes(ratings, "block")
     block = block[order]
     starts = np.searchsorted(batch, np.arange(len(batches)))
     split = np.flatnonzero(block != block[starts][batch])
@@ -315,4 +319,4 @@ def _blocks(
             f"batch {show(batches[batch[split[0]]])} lies in two design blocks; "
             f"give all its rows the same block"
         )
-    return np.unique(block[starts], return_inverse=True)[1], "block"
+    return block[starts], labels, "block"
