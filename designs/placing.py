@@ -100,7 +100,7 @@ class _Tables:
         return gain
 
     def _follow_gains(self, order: IntArray) -> IntArray:
-        """Return the predecessor part of the change, for p < q; the other half is left at zero.
+        """Return the predecessor part of the change.
 
         ``f[p, q]`` is how often the item now in place q followed the one now in place p, with a
         border of zeros, so that places before the first and after the last cost nothing.
@@ -124,4 +124,4 @@ class _Tables:
             - f[p + 1, p + 2]
             - leaving[p + 2]
         )
-        return gain
+        return gain + gain.T

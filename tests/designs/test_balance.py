@@ -69,6 +69,12 @@ def test_lost_ratings_leave_gaps():
     assert designs.balance(frame).carryover.to_numpy().sum() == 11
 
 
+def test_the_order_of_rows_does_not_matter():
+    frame = designs.williams(["a", "b", "c", "d"], 1, seed=1).to_frame()
+    shuffled = designs.balance(frame.sample(frac=1, random_state=1))
+    assert shuffled.carryover.equals(designs.balance(frame).carryover)
+
+
 def test_judges_are_counted_apart():
     frame = designs.williams(["a", "b", "c", "d"], 1, seed=1).to_frame()
     both = pd.concat([frame.assign(judge="x"), frame.assign(judge="y")])

@@ -19,7 +19,7 @@ KNOWN = {
     "blocks": "05592d68c845df56",
     "developed": "b4b704375821e78e",
     "mixed": "470ddd772a03ae4e",
-    "grown": "6123e9b38f272da8",
+    "grown": "c5cf6e4a4757d0d8",
     "swaps": "bda618f6de456348",
     "circulant": "88da7897de4ff685",
     "grown swaps": "1965ef444017810f",

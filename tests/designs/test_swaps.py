@@ -68,8 +68,9 @@ def test_which_order_leads_is_even_and_random():
     forward = leading["first"] < leading["second"]
     counts = forward.groupby([leading["judge"], asked_pairs(leading)]).sum()
     assert counts.isin([20, 21]).all()
-    other = designs.balanced_swaps(["a", "b", "c"], range(41), seed=2, judges=["x", "y"])
-    assert not np.array_equal(schedule.codes, other.codes)
+    # One visit to each of 45 pairs by 20 judges: 900 fair draws, sd 15.
+    once = designs.balanced_swaps(range(10), ["p"], seed=1, judges=range(20)).codes
+    assert abs((once[:, 2] < once[:, 3]).sum() - 450) < 60
 
 
 def test_a_star_has_its_centre_in_every_pair():
