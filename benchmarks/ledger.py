@@ -69,16 +69,16 @@ async def append(ledger: Ledger, keys: list[str], concurrency: int) -> None:
 
 
 @contextmanager
-def timed(rows: list[tuple[str, str]], name: str, count: int = 0) -> Iterator[None]:
-    start = time.perf_counter()
+def timed(rows: list[tuple[str, ...]], name: str, count: int = 0) -> Iterator[None]:
+    wall, processor = time.perf_counter(), time.process_time()
     yield
-    seconds = time.perf_counter() - start
-    rate = f" ({count / seconds:,.0f} per second)" if count else ""
-    rows.append((name, f"{seconds:.2f} s{rate}"))
+    wall, processor = time.perf_counter() - wall, time.process_time() - processor
+    rate = f"{count / wall:,.0f}" if count else ""
+    rows.append((name, f"{wall:.2f} s", f"{processor:.2f} s", rate))
 
 
-def measure(folder: Path, replies: int, concurrency: int) -> list[tuple[str, str]]:
-    rows: list[tuple[str, str]] = []
+def measure(folder: Path, replies: int, concurrency: int) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
     path = folder / "benchmark.ledger"
     keys: list[str] = []
     with Ledger.create(path, study_json="{}", study_hash="0") as ledger:
@@ -108,8 +108,8 @@ def measure(folder: Path, replies: int, concurrency: int) -> list[tuple[str, str
     with timed(rows, "open read-only"):
         Ledger.open(path, read_only=True).close()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    rows.append(("size of the file", f"{path.stat().st_size / 2**20:,.0f} MiB"))
-    rows.append(("peak memory, outcomes included", f"{peak:,.0f} MiB"))
+    rows.append(("size of the file", f"{path.stat().st_size / 2**20:,.0f} MiB", "", ""))
+    rows.append(("peak memory, outcomes included", f"{peak:,.0f} MiB", "", ""))
     return rows
 
 
@@ -121,9 +121,9 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         rows = measure(Path(folder), arguments.replies, arguments.concurrency)
-    print("| step | measured |\n|---|---|")
-    for name, value in rows:
-        print(f"| {name} | {value} |")
+    print("| step | wall time | processor time | per second of wall time |\n|---|---|---|---|")
+    for row in rows:
+        print(f"| {' | '.join(row)} |")
 
 
 if __name__ == "__main__":

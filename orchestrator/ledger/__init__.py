@@ -21,9 +21,13 @@ A query's first reply to arrive is the one that counts; later ones are kept as d
 about items, candidates and judges (groups, lengths, families) stand in the study alone and are
 handed to the tables as ``Covariates`` when they are read.
 
-``ledger`` is the room's front: create, open, write, read. Behind it ``writer`` makes commits
-durable for many at once, ``records`` turns objects into rows and back, ``tables`` and ``history``
-read, ``lock`` keeps other writers out, ``sqlite`` knows the file, ``schema`` the tables.
+``ledger`` is the room's front: create, open, write; ``reading`` is its other half. Behind them
+``writer`` makes commits durable for many at once, ``records`` turns objects into rows and back,
+``tables`` and ``history`` hold the queries, ``lock`` keeps other writers out, ``sqlite`` knows the
+file, and ``schema`` the tables.
+
+A ledger belongs on a local disk: while it is open, its readers and its writer share memory, which a
+network file system cannot give. Copying a closed ledger to one, or from one, is fine.
 """
 
 from benchtrial.orchestrator.ledger.history import Summary

@@ -11,28 +11,24 @@ import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import pandas as pd
-from sqlalchemy import Connection, Engine, Table, func, inspect, select
+from sqlalchemy import Connection, Engine, Table, func, select
 
 from benchtrial import __version__
 from benchtrial.adapters.judge import Reply
-from benchtrial.errors import JudgeError, LedgerDamaged, LedgerError, LedgerTooNew
+from benchtrial.errors import JudgeError, LedgerError
 from benchtrial.orchestrator.budget import Amount
-from benchtrial.orchestrator.ledger import history, lock, records, sqlite, tables
+from benchtrial.orchestrator.ledger import founding, history, lock, records, sqlite
+from benchtrial.orchestrator.ledger.reading import ReadableLedger
 from benchtrial.orchestrator.ledger.records import PlannedQuery, VerdictLike
 from benchtrial.orchestrator.ledger.schema import (
-    SCHEMA_VERSION,
     attempts,
     bodies,
-    campaign,
     events,
     looks,
-    metadata,
     outcomes,
     queries,
     replies,
@@ -40,11 +36,10 @@ from benchtrial.orchestrator.ledger.schema import (
     texts,
     verdicts,
 )
-from benchtrial.orchestrator.ledger.tables import NO_COVARIATES, Covariates, Outcome
 from benchtrial.orchestrator.ledger.writer import Writer
 
 
-class Ledger:
+class Ledger(ReadableLedger):
     """The durable record of one campaign. Get one from ``create`` or ``open``, and close it.
 
     Attributes
@@ -65,19 +60,11 @@ class Ledger:
         held: lock.Lock | None = None,
         engine: Engine | None = None,
     ) -> None:
-        self.path = path
+        self._writer: Writer | None = None
+        super().__init__(path, reader)
         self.notices: tuple[str, ...] = ()
-        self._reader = reader
         self._held = held
         self._engine = engine
-        self._writer: Writer | None = None
-        with self._reading() as connection:
-            current = select(campaign).order_by(campaign.c.revision.desc()).limit(1)
-            row = connection.execute(current).one()
-        self.study_json: str = row.study
-        self.study_hash: str = row.study_hash
-        self.code_version: str = row.code_version
-        self.created: str = row.created
         if engine is not None:
             self._prepare_to_write(engine)
 
@@ -100,26 +87,10 @@ class Ledger:
         if not path.parent.is_dir():
             raise LedgerError(f"{path}: the folder {path.parent} does not exist. Make it first")
 
-        def fill(connection: Connection) -> None:
-            metadata.create_all(connection)
-            connection.execute(
-                campaign.insert(),
-                [
-                    {
-                        "revision": 1,
-                        "schema_version": SCHEMA_VERSION,
-                        "study": study_json,
-                        "study_hash": study_hash,
-                        "code_version": code_version,
-                        "created": records.now(),
-                    }
-                ],
-            )
-
         with _locked(path) as held:
             if path.exists():
                 raise LedgerError(f"{path}: exists already. Open it, or name another file")
-            sqlite.create_file(path, fill)
+            founding.found(path, study_json, study_hash, code_version)
             return cls._open_for_writing(path, held)
 
     @classmethod
@@ -148,17 +119,21 @@ class Ledger:
         path = Path(path)
         sqlite.require_database(path)
         if read_only:
-            return cls(path, _sound(sqlite.reader(path)))
+            return cls(path, founding.sound(sqlite.reader(path)))
         with _locked(path) as held:
             return cls._open_for_writing(path, held)
 
     @classmethod
     def _open_for_writing(cls, path: Path, held: lock.Lock) -> Self:
-        _sound(sqlite.reader(path)).close()
+        founding.sound(sqlite.reader(path)).close()
         engine = sqlite.writing_engine(path)
-        with sqlite.explained(path), engine.connect():
-            pass  # from now on there is a writer, so that readers read beside it
-        ledger = cls(path, sqlite.reader(path), held=held, engine=engine)
+        try:
+            with sqlite.explained(path), engine.connect():
+                pass  # from now on there is a writer, so that readers read beside it
+            ledger = cls(path, sqlite.reader(path), held=held, engine=engine)
+        except BaseException:
+            engine.dispose()
+            raise
         if held.notice is not None:
             ledger.notices = (held.notice,)
             ledger.add_event("lock taken over", {"notice": held.notice})
@@ -212,17 +187,16 @@ class Ledger:
         writer = self._appender
         if number in self._rounds:
             raise LedgerError(f"{self.path}: round {number} is there already")
-        known = set(self._query_ids)
+        ids: dict[str, int] = {}
         for query in planned:
             if query.round != number or query.key != query.request.key:
                 raise ValueError(f"a query of round {query.round} with key {query.key} is misfiled")
-            if query.key in known:
+            if query.key in ids or query.key in self._query_ids:
                 raise LedgerError(
                     f"{self.path}: {query.request.cell} is planned twice (key {query.key}); "
                     "give repetitions different replicate numbers"
                 )
-            known.add(query.key)
-        ids = {query.key: next(self._next_query) for query in planned}
+            ids[query.key] = next(self._next_query)
         words = {
             records.text_hash(message.text): message.text
             for query in planned
@@ -231,7 +205,7 @@ class Ledger:
         with self._reading() as connection:
             for hashed in history.known_texts(connection, words):
                 del words[hashed]
-        writer.append_and_block(
+        done = writer.hand_in(
             {
                 rounds: [{"number": number, "created": records.now()}],
                 texts: [{"hash": hashed, "text": text} for hashed, text in words.items()],
@@ -240,6 +214,7 @@ class Ledger:
         )
         self._query_ids.update(ids)
         self._rounds.append(number)
+        done.result()
 
     async def begin(self, key: str, reservation: Amount) -> int:
         """Record the intent to ask, with the most that it can cost; ask only after this returns.
@@ -263,7 +238,7 @@ class Ledger:
         try:
             await writer.append({attempts: [row]})
         except asyncio.CancelledError:
-            writer.post({outcomes: [records.outcome_row(attempt, "withdrawn", Amount())]})
+            writer.hand_in({outcomes: [records.outcome_row(attempt, "withdrawn", Amount())]})
             raise
         self._unsettled[attempt] = query
         return attempt
@@ -365,116 +340,12 @@ class Ledger:
             "detail": json.dumps(dict(detail)),
             "created": records.now(),
         }
-        writer.append_and_block({events: [row]})
-
-    # -- reading -----------------------------------------------------------------------------
+        writer.hand_in({events: [row]}).result()
 
     @property
     def read_only(self) -> bool:
         """Whether this ledger can only be read."""
         return self._writer is None
-
-    def rounds(self) -> tuple[int, ...]:
-        """List the numbers of the rounds that were planned."""
-        return tuple(self._rounds)
-
-    def queries(self, number: int | None = None) -> tuple[PlannedQuery, ...]:
-        """Read the queries of round ``number`` (or of all), in the order of the schedule."""
-        with self._reading() as connection:
-            return history.planned(connection, number)
-
-    def answered(self, key: str) -> bool:
-        """Whether a query needs no more asking: it has a reply, or was given up.
-
-        A query that was never planned is not answered.
-        """
-        return self._query_ids.get(key) in self._answered
-
-    def attempt_counts(self) -> dict[str, int]:
-        """Count how often each query was attempted so far, unknown attempts included."""
-        with self._reading() as connection:
-            return history.attempt_counts(connection)
-
-    def looks(self) -> tuple[str, ...]:
-        """Read the looks taken so far, as they were handed in."""
-        with self._reading() as connection:
-            return tuple(connection.scalars(select(looks.c.look).order_by(looks.c.number)))
-
-    def outcomes(self) -> dict[str, tuple[Reply | JudgeError, ...]]:
-        """Read what each attempt at each query came to, for a recorded judge.
-
-        Returns
-        -------
-        dict
-            Query key to its attempts in order. A failed one is its error; one without an outcome
-            is a ``TransientError`` that may be billed, so that a replay charges it in full as the
-            run did. Replies stand in order of arrival: the first is the one that counts.
-        """
-        with self._reading() as connection:
-            return history.recorded_outcomes(connection)
-
-    def reservations(self) -> dict[str, int]:
-        """Read the upper bound on the input tokens of each attempted query, as it was reserved."""
-        with self._reading() as connection:
-            return history.input_bounds(connection)
-
-    def spent(self) -> Amount:
-        """Sum what all attempts cost; one without an outcome counts its whole reservation."""
-        with self._reading() as connection:
-            return tables.spent(connection)
-
-    def summary(self) -> history.Summary:
-        """Count what the ledger holds."""
-        with self._reading() as connection:
-            return history.summary(connection)
-
-    def ratings(self, covariates: Covariates = NO_COVARIATES) -> pd.DataFrame:
-        """Read the tidy table of a batch study.
-
-        Returns
-        -------
-        DataFrame
-            ``judge, batch, position`` (order of emission, from 1)``, item, rating, criterion,
-            repetition, served_model, raw`` (the label as given)``, scale``, the items' columns,
-            ``kind``, and ``rubric`` if known. One row per verdict that counts.
-        """
-        with self._reading() as connection:
-            return tables.ratings(connection, covariates)
-
-    def comparisons(
-        self, covariates: Covariates = NO_COVARIATES, *, outcome: Outcome = "verdict"
-    ) -> pd.DataFrame:
-        """Read the tidy table of a pair study.
-
-        Parameters
-        ----------
-        covariates
-            Lengths and families, which the study knows.
-        outcome
-            ``"verdict"``: 1, 0.5 or 0 for the first slot. ``"probability"``: the first slot's score
-            from log-probabilities where the judge gave them, and the verdict elsewhere.
-
-        Returns
-        -------
-        DataFrame
-            ``judge, prompt, first, second, outcome, repetition, criterion, served_model, raw,
-            scale``, the lengths and families that are known, ``kind``, and ``rubric`` if known.
-        """
-        with self._reading() as connection:
-            return tables.comparisons(connection, covariates, outcome)
-
-    def missing(self) -> pd.DataFrame:
-        """Read the verdicts that enter no fit, one per row, with cell, state and reason."""
-        with self._reading() as connection:
-            return tables.missing(connection)
-
-    def export(self, name: str) -> pd.DataFrame:
-        """Read one table as it is kept; ``EXPORTS`` names them.
-
-        Money is exact decimal text. ``counts`` is 0 for replies and verdicts that came too late.
-        """
-        with self._reading() as connection:
-            return tables.export(connection, name)
 
     # -- private -----------------------------------------------------------------------------
 
@@ -495,28 +366,9 @@ class Ledger:
             self._next_look = _ids_after(connection, looks, "number")
         self._writer = Writer(engine, self.path)
 
-    @contextmanager
-    def _reading(self) -> Iterator[Connection]:
-        """Open a view of everything that was handed in so far."""
+    def _flush(self) -> None:
         if self._writer is not None:
             self._writer.flush()
-        with self._reader.connect() as connection:
-            yield connection
-
-    @cached_property
-    def _query_ids(self) -> dict[str, int]:
-        with self._reading() as connection:
-            return history.query_ids(connection)
-
-    @cached_property
-    def _answered(self) -> set[int | None]:
-        with self._reading() as connection:
-            return {*history.answered_ids(connection)}
-
-    @cached_property
-    def _rounds(self) -> list[int]:
-        with self._reading() as connection:
-            return list(connection.scalars(select(rounds.c.number).order_by(rounds.c.number)))
 
     def _query_id(self, key: str) -> int:
         try:
@@ -548,38 +400,6 @@ def _locked(path: Path) -> Iterator[lock.Lock]:
     except BaseException:
         held.release()
         raise
-
-
-def _sound(reader: sqlite.Reader) -> sqlite.Reader:
-    """Check that the file is a ledger that this version understands, and hand the reader back."""
-    try:
-        with reader.connect() as connection:
-            _require_ledger(connection, reader.path)
-    except BaseException:
-        reader.close()
-        raise
-    return reader
-
-
-def _require_ledger(connection: Connection, path: Path) -> None:
-    found = set(inspect(connection).get_table_names())
-    if campaign.name not in found:
-        raise LedgerError(
-            f"{path}: a database, but not a ledger. Name the file that `benchtrial run` wrote"
-        )
-    latest = select(campaign.c.schema_version, campaign.c.code_version)
-    row = connection.execute(latest.order_by(campaign.c.revision.desc()).limit(1)).one_or_none()
-    if row is None:
-        raise LedgerDamaged(f"{path}: the ledger holds no study. Restore a copy")
-    if row.schema_version > SCHEMA_VERSION:
-        raise LedgerTooNew(
-            f"{path}: written by Benchtrial {row.code_version} (schema {row.schema_version}); this "
-            f"is {__version__} (schema {SCHEMA_VERSION}). Upgrade: pip install -U benchtrial"
-        )
-    lost = sorted(set(metadata.tables) - found)
-    if lost:
-        raise LedgerDamaged(f"{path}: tables are missing: {', '.join(lost)}. Restore a copy")
-    sqlite.quick_check(connection, path)
 
 
 def _ids_after(connection: Connection, table: Table, column: str = "id") -> Iterator[int]:

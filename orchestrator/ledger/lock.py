@@ -92,15 +92,10 @@ def holder(ledger: Path) -> Holder | None:
         return None
     try:
         found = _read_holder(descriptor)
-        if found is None or found.host != socket.gethostname():
-            return found
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError:
-            return found
-        return None
     finally:
         os.close(descriptor)
+    # By process id: a flock, however short, could refuse a writer that starts just now.
+    return None if found is not None and _is_dead(found) else found
 
 
 def _open_locked(ledger: Path, path: Path) -> int:
@@ -148,15 +143,22 @@ def _require_this_host(ledger: Path, previous: Holder | None) -> None:
 
 def _require_dead(ledger: Path, previous: Holder | None) -> None:
     """On a file system without locks the process id is all there is to go by."""
-    if previous is None or previous.host != socket.gethostname():
+    if previous is None or previous.host != socket.gethostname() or _is_dead(previous):
         return
-    try:
-        os.kill(previous.pid, 0)
-    except ProcessLookupError:
-        return
-    except PermissionError:
-        pass
     raise LedgerLocked(f"{ledger}: locked by {previous}, which is still running. Wait for it.")
+
+
+def _is_dead(found: Holder) -> bool:
+    """Whether the holder ran here and does no more; of another host nobody can tell."""
+    if found.host != socket.gethostname():
+        return False
+    try:
+        os.kill(found.pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
 
 
 def _is_same_file(path: Path, descriptor: int) -> bool:

@@ -24,6 +24,8 @@ from benchtrial.orchestrator.ledger import lock
 MAGIC = b"SQLite format 3\x00"
 BUSY_S = 30.0
 """Seconds to wait for a backup tool that holds the file; campaigns meet at the lock instead."""
+CLOSING_BUSY_MS = 2000
+"""Milliseconds that closing waits for somebody who reads; without them the WAL stays a while."""
 QUICK_CHECK_BYTES = 64 * 1024 * 1024
 """A file up to this size is checked page by page on opening (a fraction of a second); a larger one
 would make resuming slow, and SQLite finds its damage when it reads the page."""
@@ -108,15 +110,17 @@ def create_file(path: Path, fill: Callable[[Connection], None]) -> None:
     try:
         with explained(path), engine.begin() as connection:
             fill(connection)
+        building.rename(path)
     finally:
         engine.dispose()
-    building.rename(path)
+        building.unlink(missing_ok=True)
     _sync_folder(path.parent)
 
 
 def checkpoint(engine: Engine) -> bool:
     """Move the WAL into the file; False if a reader still needs it."""
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text(f"PRAGMA busy_timeout = {CLOSING_BUSY_MS}"))
         busy = connection.execute(text("PRAGMA wal_checkpoint(TRUNCATE)")).scalar()
     return not busy
 
@@ -192,8 +196,9 @@ def _copied(path: Path) -> Reader:
     """Read a copy: the WAL must be read, and nothing may be created beside it."""
     folder = tempfile.TemporaryDirectory(prefix="benchtrial-")
     target = Path(folder.name) / path.name
-    for name in (path, _wal(path)):
-        shutil.copyfile(name, Path(folder.name) / name.name)
+    for file in (path, _wal(path)):
+        if file.exists():
+            shutil.copyfile(file, target.with_name(file.name))
     return Reader(path, _engine(_uri(target, "mode=rw")), copy=folder)
 
 

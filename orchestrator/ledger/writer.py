@@ -74,22 +74,18 @@ class Writer:
             If they could not be written.
         """
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._hand_in(_Job(rows, waiter))
+        self._enqueue(_Job(rows, waiter))
         await waiter
 
-    def append_and_block(self, rows: Rows) -> None:
-        """``append`` for callers without an event loop."""
+    def hand_in(self, rows: Rows) -> Future[None]:
+        """Hand rows in without waiting; the future's ``result`` waits, and raises as ``append``."""
         waiter: Future[None] = Future()
-        self._hand_in(_Job(rows, waiter))
-        waiter.result()
-
-    def post(self, rows: Rows) -> None:
-        """Hand rows in without waiting."""
-        self._hand_in(_Job(rows, Future()))
+        self._enqueue(_Job(rows, waiter))
+        return waiter
 
     def flush(self) -> None:
         """Wait until everything handed in so far is on the disk."""
-        self.append_and_block({})
+        self.hand_in({}).result()
 
     def close(self) -> None:
         """Write what is left and end. Safe to call twice."""
@@ -101,7 +97,7 @@ class Writer:
         self._thread.join()
         atexit.unregister(self.close)
 
-    def _hand_in(self, job: _Job) -> None:
+    def _enqueue(self, job: _Job) -> None:
         with self._closing:
             if self._closed:
                 raise LedgerError(f"{self._path}: the ledger is closed; open it again to write")

@@ -15,8 +15,8 @@ import pytest
 
 from benchtrial.orchestrator.ledger import Ledger
 
-KILLS = 5
-QUERIES = 3000
+KILLS = 4
+QUERIES = 1200
 # A writer says on its standard output what the ledger has acknowledged, and nothing else.
 CAMPAIGN = """
 import asyncio, os, sys

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from benchtrial.errors import LedgerDamaged, LedgerError, LedgerTooNew
-from benchtrial.orchestrator.ledger import SCHEMA_VERSION, Ledger
+from benchtrial.orchestrator.ledger import SCHEMA_VERSION, Ledger, lock
 
 NOBODY = 65534
 
@@ -201,20 +201,23 @@ def test_a_reader_notices_that_a_campaign_has_begun(path: Path, ledger: Ledger, 
             reading.comparisons()
 
 
-@pytest.mark.parametrize("state", ["closed", "cut off"])
+@pytest.mark.parametrize("state", ["closed", "cut off", "locked elsewhere"])
 def test_replay_from_a_read_only_folder(
     state: str, ledger: Ledger, path: Path, study: Any, open_folder: Path
 ) -> None:
     """A WAL-mode file usually needs helper files beside it, which cannot be made here."""
     study.plan(ledger)
     study.answer_all(ledger, range(4))
-    if state == "closed":
+    if state != "cut off":
         ledger.close()
-    names = [path.name] if state == "closed" else [path.name, path.name + "-wal"]
-    for name in names:
-        shutil.copyfile(path.with_name(name), open_folder / name)
-    ledger.close()
     target = open_folder / path.name
+    for file in (path, path.with_name(path.name + "-wal")):
+        if file.exists():
+            shutil.copyfile(file, open_folder / file.name)
+    if state == "locked elsewhere":
+        holder = {"pid": 1, "host": "elsewhere.example", "since": "2026-01-01"}
+        lock.lock_path(target).write_text(json.dumps(holder))
+    ledger.close()
     before = {file.name: fingerprint(file) for file in open_folder.iterdir()}
     open_folder.chmod(0o555)
     done = subprocess.run(  # noqa: S603  (our own script)
@@ -227,7 +230,7 @@ def test_replay_from_a_read_only_folder(
     number, refusal = done.stdout.splitlines()
     assert number == "4"
     assert refusal.startswith("LedgerError")
-    assert "folder that can be written" in refusal
+    assert "folder that can be written" in refusal or state == "locked elsewhere"
     assert {file.name: fingerprint(file) for file in open_folder.iterdir()} == before
 
 

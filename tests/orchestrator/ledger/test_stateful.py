@@ -1,8 +1,8 @@
 """Ledger and budget together under any interleaving of asking, failing, crashing and reopening.
 
-The model is a few dictionaries. A crash is what SIGKILL or a power cut leaves: the file and its WAL
-as they lie on the disk at that moment, opened somewhere else. ``LEDGER_EXAMPLES=350`` makes it a soak
-of about 10,000 steps.
+The model is a few dictionaries. A crash is what SIGKILL or a power cut leaves: the file and its
+WAL as they lie on the disk at that moment, opened somewhere else. With ``LEDGER_EXAMPLES=350`` it
+is a soak of about 10,000 steps.
 """
 
 import asyncio

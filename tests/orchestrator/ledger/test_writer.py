@@ -224,10 +224,10 @@ def test_a_refusing_disk_is_an_error_for_everyone_who_waits(
 def test_the_writer_ends_with_what_was_handed_in(ledger: Ledger) -> None:
     writer = writer_of(ledger)
     for number in range(100):
-        writer.post({rounds: [{"number": number, "created": "now"}]})
+        writer.hand_in({rounds: [{"number": number, "created": "now"}]})
     ledger.close()
     with Ledger.open(ledger.path, read_only=True) as again:
         assert again.rounds() == tuple(range(100))
     with pytest.raises(LedgerError, match="is closed"):
-        writer.post({})
+        writer.hand_in({})
     writer.close()
