@@ -7,6 +7,7 @@ from benchtrial.orchestrator.models.marginal import MarginalFit, fit_marginal
 from benchtrial.orchestrator.models.oscar import (
     Check,
     OscarFit,
+    bootstrap_win_probability,
     calibrate,
     fit_oscar,
     fixed_score_sensitivity,
@@ -37,6 +38,7 @@ __all__ = [
     "MarginalFit",
     "OscarFit",
     "audit",
+    "bootstrap_win_probability",
     "calibrate",
     "fit_glmm",
     "fit_glmm_panel",

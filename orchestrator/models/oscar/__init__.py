@@ -8,6 +8,7 @@ from benchtrial.orchestrator.models.oscar.attenuation import (
     population_sensitivity,
     swap_averaged,
 )
+from benchtrial.orchestrator.models.oscar.bootstrap import bootstrap_win_probability
 from benchtrial.orchestrator.models.oscar.calibration import (
     calibrate,
     human_agreement,
@@ -29,6 +30,7 @@ __all__ = [
     "Check",
     "Comparisons",
     "OscarFit",
+    "bootstrap_win_probability",
     "calibrate",
     "encode",
     "fit_oscar",

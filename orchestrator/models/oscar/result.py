@@ -152,6 +152,11 @@ class OscarFit:
         return tuple(self.data.judges[usable])
 
     @property
+    def mean_sensitivity(self) -> float:
+        """Average sensitivity of the panel, which turns score differences into h."""
+        return float(self._panel_weights.sum())
+
+    @property
     def loglik(self) -> float:
         """Log-likelihood (quasi-likelihood where ties or probabilities are fractional)."""
         theta = self.minimum.point.theta
@@ -201,7 +206,13 @@ class OscarFit:
         if self.named_panel is None and self.model.judges > len(self.panel):
             left = [str(judge) for judge in self.data.judges if judge not in self.panel]
             panel = [f"not in the panel: {', '.join(left)} (human, or sensitivity not identified)"]
-        return (*self.notes, *failed, *saturated, *panel)
+        repeated = []
+        if copies := self.data.repeated:
+            repeated = [
+                f"{copies} rows repeat the judge, prompt, order and repetition of another row; "
+                "they are counted as given (drop them, or number them in a 'repetition' column)"
+            ]
+        return (*self.notes, *repeated, *failed, *saturated, *panel)
 
     # Uncertainty -------------------------------------------------------------------------------
 

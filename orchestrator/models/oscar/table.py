@@ -28,6 +28,9 @@ LENGTHS = ("first_length", "second_length")
 FAMILIES = ("first_family", "second_family", "judge_family")
 #: Scores of a three-way verdict; any other outcome is a probability.
 VERDICT_SCORES = (0.0, 0.5, 1.0)
+#: Integer ids that span no more than this (and a few times the rows) are looked up, not hashed.
+SPAN = 1_000_000
+SPAN_PER_ROW = 4
 #: How many offending rows a message names: enough to find the fault, few enough to read.
 ROWS_NAMED = 5
 
@@ -54,6 +57,8 @@ class Comparisons:
         Which judges are people; they are fitted and never averaged into a panel.
     weight
         How often each record counts (its prompt's multiplicity), or None for once each.
+    repetition
+        Number of the repetition per record, or None if the table does not tell them apart.
     notes
         What the reader should know about the table.
     """
@@ -72,6 +77,7 @@ class Comparisons:
     candidate_families: tuple[Hashable, ...] = ()
     human: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool))
     weight: Floats | None = None
+    repetition: Ints | None = None
     notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -86,6 +92,17 @@ class Comparisons:
     def clusters(self) -> int:
         """Number of prompts with a verdict."""
         return int(np.count_nonzero(np.bincount(self.prompt, minlength=len(self.prompts))))
+
+    @property
+    def repeated(self) -> int:
+        """Count records beyond the first with one judge, prompt, displayed order and repetition."""
+        size = len(self.candidates)
+        key = ((self.prompt * len(self.judges) + self.judge) * size + self.first) * size
+        key += self.second
+        if self.repetition is not None and len(self):
+            key = key * (int(self.repetition.max()) + 1) + self.repetition
+        key.sort()
+        return int(np.count_nonzero(key[1:] == key[:-1]))
 
     @property
     def fractional(self) -> bool:
@@ -103,6 +120,7 @@ class Comparisons:
             outcome=self.outcome[rows],
             length_ratio=None if self.length_ratio is None else self.length_ratio[rows],
             weight=None if self.weight is None else self.weight[rows],
+            repetition=None if self.repetition is None else self.repetition[rows],
         )
 
     def reweighted(self, multiplicity: Floats) -> "Comparisons":
@@ -156,11 +174,6 @@ def encode(frame: pd.DataFrame) -> Comparisons:
         )
     if len(judges) == 1:
         notes.append(f"one judge only: win probabilities are those of {judges[0]}")
-    if repeated := _repeated(frame, judge, prompt, first, second, len(candidates)):
-        notes.append(
-            f"{repeated} rows repeat the judge, prompt, order and repetition of another row; "
-            "they are counted as given (drop them, or number them in a 'repetition' column)"
-        )
     families = _families(frame, judge, first, second, judges, candidates)
     return Comparisons(
         judges=judges,
@@ -176,6 +189,7 @@ def encode(frame: pd.DataFrame) -> Comparisons:
         judge_families=families[1],
         candidate_families=families[2],
         human=_human(frame, judge, len(judges)),
+        repetition=_repetitions(frame),
         notes=tuple(notes),
     )
 
@@ -209,6 +223,7 @@ def encode_like(frame: pd.DataFrame, fitted: Comparisons) -> Comparisons:
         outcome=np.full(len(frame), np.nan),
         length_ratio=_length_ratio(frame),
         weight=None,
+        repetition=None,
         notes=(),
     )
 
@@ -267,6 +282,11 @@ def _outcomes(frame: pd.DataFrame) -> tuple[Floats, npt.NDArray[np.bool_]]:
 
 def _codes(column: pd.Series, *, keep_order: bool = False) -> tuple[Ints, pd.Index]:
     """Factorize, with sorted labels where labels can be compared."""
+    values = column.to_numpy()
+    if np.issubdtype(values.dtype, np.integer):
+        low, high = int(values.min()), int(values.max())
+        if high - low < SPAN_PER_ROW * len(values) + SPAN:
+            return _small_integer_codes(values, low, high)
     code, found = pd.factorize(column)
     labels: pd.Index = pd.Index(found)
     if keep_order:
@@ -274,6 +294,17 @@ def _codes(column: pd.Series, *, keep_order: bool = False) -> tuple[Ints, pd.Ind
     ordered = _sorted(labels)
     positions: Ints = ordered.get_indexer(labels)
     return positions[code], ordered
+
+
+def _small_integer_codes(
+    values: npt.NDArray[np.integer], low: int, high: int
+) -> tuple[Ints, pd.Index]:
+    """Factorize integers of a small span by looking them up, which is faster than hashing."""
+    shifted = values.astype(np.intp) - low
+    present = np.zeros(high - low + 1, dtype=bool)
+    present[shifted] = True
+    labels: pd.Index = pd.Index((np.flatnonzero(present) + low).astype(values.dtype))
+    return (np.cumsum(present) - 1)[shifted], labels
 
 
 def _candidate_codes(frame: pd.DataFrame) -> tuple[Ints, Ints, pd.Index]:
@@ -300,16 +331,11 @@ def _sorted(labels: pd.Index) -> pd.Index:
     return labelled
 
 
-def _repeated(
-    frame: pd.DataFrame, judge: Ints, prompt: Ints, first: Ints, second: Ints, candidates: int
-) -> int:
-    """Count rows beyond the first with one judge, prompt, displayed order and repetition."""
-    key = ((prompt * (int(judge.max()) + 1) + judge) * candidates + first) * candidates + second
-    if "repetition" in frame.columns:
-        repetition, labels = pd.factorize(frame["repetition"], use_na_sentinel=False)
-        key = key * len(labels) + repetition
-    key = np.sort(key)
-    return int((key[1:] == key[:-1]).sum())
+def _repetitions(frame: pd.DataFrame) -> Ints | None:
+    if "repetition" not in frame.columns:
+        return None
+    codes, _ = pd.factorize(frame["repetition"], use_na_sentinel=False)
+    return codes
 
 
 # Covariates ------------------------------------------------------------------------------------
