@@ -138,7 +138,7 @@ class Labels:
         """A label behind a noun, or an ordinal before one."""
         spoken = _tokens((*self.names, *self._spoken))
         ordinals = "|".join(ORDINALS) if self.slots else "(?!)"
-        behind = rf"\b(?i:{NOUNS})(?i:s)?(?:[\s_]*(?i:no\.?|number|\#))?[\s_]*[\[(\"']*\s*"
+        behind = rf"\b(?i:{NOUNS})(?i:s)?(?:[\s_]*(?i:no\.?|number|\#))?[\s_\[(\"']*"
         return re.compile(
             rf"(?:{behind}(?P<spoken>{spoken})[\])]*"
             rf"|\b(?i:the\s+)?(?P<ordinal>(?i:{ordinals}))\s+(?i:{NOUNS}|one)\b)",
@@ -147,7 +147,7 @@ class Labels:
 
     @cached_property
     def _bracketed(self) -> re.Pattern[str]:
-        return re.compile(rf"\[+\s*{self.pattern}\s*\]+", self.flags)
+        return re.compile(rf"\[\s{{0,9}}{self.pattern}\s{{0,9}}\]", self.flags)
 
     @cached_property
     def _bare(self) -> re.Pattern[str]:

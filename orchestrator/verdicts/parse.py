@@ -19,7 +19,7 @@ from benchtrial.orchestrator.verdicts.verdict import Found, Verdict, nothing
 SLOT_A_SCORE = (1.0, 0.0, 0.5)
 
 # Replies longer than this are runaways; the patterns need not be tried on megabytes of them.
-LONGEST = 200_000
+LONGEST = 100_000
 
 _REFUSAL = re.compile(
     r"\A\W*(?:i(?:'m| am) (?:very )?sorry|sorry|i apologi[sz]e|as an ai\b"

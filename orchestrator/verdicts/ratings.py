@@ -35,7 +35,7 @@ _ENDS = re.compile(r"[\"'\])}|]*(?=\s*(?:$|\n|[.,;:()\[\]{}|]|[-\u2013\u2014]\s)
 _OF = re.compile(r"\s*(?:/|out\s+of)\s*(\d+(?:\.\d+)?)", re.IGNORECASE)
 _RANGE = re.compile(r"\s*(?:-|\u2013|to|or)\s*\d", re.IGNORECASE)
 _LIST = re.compile(
-    r"(?:\A|\b(?:scores?|ratings?|verdicts?|decisions?)\s*:)\s*\[?(?P<inside>[^\[\]\n]+)\]?\s*\Z",
+    r"(?:\A|\b(?:scores?|ratings?|verdicts?|decisions?)\s*:)\s*\[?(?P<inside>[^\[\]\n]{1,2000})\]?\s*\Z",
     re.IGNORECASE,
 )
 _SCORE = re.compile(
@@ -204,7 +204,7 @@ def _label_at(text: str, start: int, end: int, answer: RatingsAnswer) -> Found:
     ]
     if opening is None:
         return nothing("ambiguous" if everything else "unparseable")
-    if not _ENDS.match(text[:end], opening.end()) or len({labels.index(e) for e in everything}) > 1:
+    if not _ENDS.match(text, opening.end(), end) or len({labels.index(e) for e in everything}) > 1:
         return nothing("ambiguous")
     label = _label(opening["label"], answer)
     return Found(label, opening.start("label"), opening.end("label"), "")
@@ -222,7 +222,7 @@ def _number_at(text: str, start: int, end: int, answer: RatingsAnswer) -> Found:
         if float(of[1]) != high:
             return nothing("out_of_range")  # a number on another scale is not rescaled
         after = of.end()
-    if not _ENDS.match(text[:end], after):
+    if not _ENDS.match(text, after, end):
         return nothing("unparseable")
     number = float(opening["number"])
     if not low <= number <= high or (answer.integer and not number.is_integer()):

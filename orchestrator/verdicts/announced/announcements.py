@@ -24,28 +24,27 @@ _TAGGED = re.compile(
     rf"<(?P<tag>(?:final[_ ]?)?(?:{_STRONG}|answer))>\s*(?P<inside>[^<]*?)\s*</(?P=tag)>",
     re.IGNORECASE,
 )
-# "The correct answer is B" and "its final answer: B" speak of somebody else's answer.
-_NOT_OURS = re.compile(
-    r"(?:\b(?:correct|right|true|actual|expected|reference|its|their|his|her|whose)|'s)"
-    r"(?:\s+(?:final|own))?\s*\Z",
+# What can stand before the head in its clause. Anything else makes it somebody else's ("the correct
+# answer", "its final answer", "Answer B says: verdict"), or the opposite ("worst choice").
+_LEADS_IN = re.compile(
+    r"(?:[\s#>*:(\d.-]|\b(?:my|our|the|a|an|final|overall|ultimate|own|considered|single|clear|best|"
+    r"better|preferred|stronger|winning|so|therefore|thus|hence|and|but|then|here|this|is|i|conclude|"
+    r"say|declare|that|which|with|in|conclusion|summary|step|comparative|evaluation)\b)*",
     re.IGNORECASE,
 )
+_CLAUSE_START = re.compile(r"[.,;!?]\s")
 _FINAL = re.compile(r"\bfinal\b", re.IGNORECASE)
 _PREDICATE_END = re.compile(r"[,;(]")
-_OTHER_SIDE = re.compile(
-    r"(?:\bthan|\bover|\binstead\s+of|\brather\s+than|\bnot)\s+(?:the\s+|that\s+of\s+)?[\[(\"'\s]*\Z",
-    re.IGNORECASE,
-)
-# What can follow a label that is a verdict; after "A lot of …" or "2 examples" the label is none.
+# What can follow a label that is a verdict; in "A lot of …" or "2 examples" it is none.
 _GOES_ON = re.compile(
-    r"[\])\"'\s]*(?:\Z|\n|[.,;:!?(<>=\[\u2013\u2014-]|(?:'s|is|was|wins?|because|since|as|for|due|by|with|over|"
-    r"than|and|but|in|on|at|overall|clearly|slightly|has|had|would|given|based|from|does|did|"
-    r"provides?|offers?|gives?|not|if|or)(?!\w))",
+    r"[\])\"'\s]*(?:\Z|\n|[.,;:!?(<>=\[\u2013\u2014-]|(?:because|since|as|for|due|by|with|over|than|and|"
+    r"but|in|on|at|overall|clearly|slightly|given|based|from|not|if|or)(?!\w))",
     re.IGNORECASE,
 )
-
-# How far before its head an announcement may be qualified ("Here is my final and only verdict").
-_BEFORE = 40
+_VERB = re.compile(
+    r"[\])\"'\s]*(?:'s\s+\w+\s+)?(?:is|was|has|loses|fails|would|does|did|isn't|wasn't)\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +88,22 @@ def _announcements(reading: Reading) -> Iterator[Announcement]:
 def _announced_by(reading: Reading, head: re.Match[str]) -> Iterator[Announcement]:
     text, labels, start = reading.text, reading.labels, head.start("head")
     line_start = reading.line_start(start)
-    before = text[max(line_start, start - _BEFORE) : start]
+    before = text[max(line_start, start - prose.LOOK_BACK) : start]
+    if not _LEADS_IN.fullmatch(_CLAUSE_START.split(before)[-1]):
+        return
     weak = re.fullmatch(_WEAK, head["head"], re.IGNORECASE) is not None
     if weak:
         opens_line = not text[line_start:start].strip(" #>-\t")
         closes = start >= reading.last_paragraph
-        if head["between"].strip() or _NOT_OURS.search(before) or not (opens_line or closes):
+        if head["between"].strip() or not (opens_line or closes):
             return
     mention = labels.at(text, head.end())
-    if mention is None or not _GOES_ON.match(text, mention.end):
+    if mention is None:
+        return
+    better = prose.IS_BETTER.match(text, mention.end)
+    if better is None and not _GOES_ON.match(text, mention.end):
+        if _VERB.match(text, mention.end):
+            yield Announcement(Mention(-1, mention.start, mention.end), final=False, weak=weak)
         return
     if tokens.opens_list(text, mention, labels) or _is_quoted(text, line_start, mention):
         return
@@ -125,10 +131,11 @@ def _settled(reading: Reading, mention: Mention) -> Mention:
     comma = _PREDICATE_END.search(text, mention.end, predicate_end)
     predicate = text[mention.end : comma.start() if comma else predicate_end]
     for other in others:
-        between = text[max(mention.end, other.start - _BEFORE) : other.start]
-        if other.index != mention.index and not _OTHER_SIDE.search(between):
+        between = text[max(mention.end, other.start - prose.LOOK_BACK) : other.start]
+        if other.index != mention.index and not prose.OTHER_SIDE.search(between):
             return contradiction
-    if prose.NEGATED.search(predicate) or prose.HEDGED.search(predicate):
+    asked = text[end : end + 1] == "?"
+    if asked or prose.NEGATED.search(predicate) or prose.HEDGED.search(predicate):
         return contradiction
     return mention
 

@@ -1,15 +1,15 @@
 """Verdicts in sentences, such as "Therefore, Answer B is better" or "I choose the first draft".
 
 A sentence counts if it concludes ("therefore", "overall" …), chooses ("I prefer …"), or is all
-there is. It must name one slot and declare it better, without a negation, a hedge or a condition over the
-declaration, and without a "but" after it that gives something back. A reply that breaks off in the
-middle of a sentence has not concluded.
+there is. It must name one slot and declare it better, without a negation, a hedge or a condition
+over the declaration, and without a "but" after it that gives something back. A reply that breaks
+off in the middle of a sentence has not concluded.
 """
 
 import re
 from collections.abc import Iterator
 
-from benchtrial.orchestrator.verdicts.announced.reading import Reading
+from benchtrial.orchestrator.verdicts.announced.reading import LONGEST_SENTENCE, Reading
 from benchtrial.orchestrator.verdicts.labels import NOUNS, Mention
 from benchtrial.orchestrator.verdicts.verdict import Found, nothing
 
@@ -23,7 +23,11 @@ HEDGED = re.compile(
     r"would\s+have|would\s+be|first\s+glance|at\s+first|initially|unclear|hard\s+to)\b",
     re.IGNORECASE,
 )
-_CONDITIONAL = re.compile(r"\b(?:if|unless|depend(?:s|ing)|whether|otherwise)\b|\?", re.IGNORECASE)
+_CONDITIONAL = re.compile(
+    r"\b(?:if|unless|depend(?:s|ing)|whether|otherwise|hard\s+to|impossible\s+to|undecided|"
+    r"(?:cannot|can't)\s+(?:decide|tell|say))\b|\?",
+    re.IGNORECASE,
+)
 _CONCLUDES = re.compile(
     r"\b(?:therefore|thus|hence|overall|ultimately|so|finally|consequently|accordingly|"
     r"in\s+(?:conclusion|summary|short|sum|total|the\s+end)|"
@@ -35,7 +39,8 @@ _CONCLUDES = re.compile(
 _TURNS = re.compile(r"\b(?:however|nevertheless|nonetheless|that\s+said|still)\b", re.IGNORECASE)
 _RETRACTS = re.compile(
     r"\b(?:wait|correction|on\s+second\s+thou?ghts?|on\s+reflection|scratch\s+that|"
-    r"chang(?:e|ed|ing)\s+my\s+(?:mind|verdict|answer)|i\s+was\s+wrong|actually,)",
+    r"chang(?:e|ed|ing)\s+my\s+(?:mind|verdict|answer)|i\s+was\s+wrong|i\s+disagree|kidding|"
+    r"actually,)|[.!?\n]\s*no[,.!]",
     re.IGNORECASE,
 )
 _CHOOSES = re.compile(
@@ -48,7 +53,7 @@ _BETTER = (
     r"considerably|the|a|an|also|still|definitely|by|bit|little)\s+)*"
     r"(?:better|best|superior|preferable|stronger|strongest|winner)\b"
 )
-_IS_BETTER = re.compile(
+IS_BETTER = re.compile(
     rf"[\])\"']*(?:'s)?(?:\s+(?:{NOUNS}|one)s?)?\s+"
     rf"(?:(?:is|are|was|were|comes?\s+out|emerges\s+as)\s+{_BETTER}"
     rf"|(?:clearly\s+)?wins\b"
@@ -87,11 +92,16 @@ _SUBJECT = re.compile(
     r"judge|conclude|while|although|because))\s*[\[(\"']*\Z",
     re.IGNORECASE,
 )
+OTHER_SIDE = re.compile(
+    r"(?:\bthan|\bover|\binstead\s+of|\brather\s+than|\bnot)\s+(?:the\s+|that\s+of\s+)?[\[(\"'\s]*"
+    rf"(?:(?:{NOUNS})\s*)?\Z",
+    re.IGNORECASE,
+)
 _FINISHED = re.compile(r"[.!?\"')\]}>:]\s*\Z")
 _SAYS_IT_ALL = re.compile(rf"(?:{_BETTER}|wins|one|overall|\b\w)\s*\Z", re.IGNORECASE)
 
-# How many characters before a letter can make it the subject of its clause.
-_LOOK_BACK = 16
+# How many characters before a label can say what part it plays.
+LOOK_BACK = 40
 
 
 def conclusion(reading: Reading) -> Found | None:
@@ -115,7 +125,7 @@ def taken_back(reading: Reading, found: Found) -> bool:
 def favoured(reading: Reading, start: int, end: int) -> Mention | None:
     """Return the slot that one sentence declares better; index -1 if it declares two."""
     text, labels = reading.text, reading.labels
-    if _CONDITIONAL.search(text, start, end):
+    if end - start > LONGEST_SENTENCE or _CONDITIONAL.search(text, start, end):
         return None
     sides = list(_declared(reading, start, end))
     tied = _TIED.search(text, start, end)
@@ -161,6 +171,7 @@ def _declared(reading: Reading, start: int, end: int) -> Iterator[Mention]:
     text, labels = reading.text, reading.labels
     reason = REASON.search(text, start, end)
     mentions = labels.mentions(text, start, end)
+    named = frozenset(labels.named(text, start, end))
     for pattern in (_CHOOSES, _BETTER_IS):
         for found in pattern.finditer(text, start, end):
             mention = labels.at(text, found.end())
@@ -169,12 +180,11 @@ def _declared(reading: Reading, start: int, end: int) -> Iterator[Mention]:
             if not _weakened(text, start, found.end()):
                 yield _unless_given_back(reading, mention, mention.end, end, reason)
     for mention in mentions:
-        better = _IS_BETTER.match(text, mention.end, end)
+        better = IS_BETTER.match(text, mention.end, end)
         if better is None or _weakened(text, start, mention.start):
             continue
-        named = next(labels.named(text, max(start, mention.start - 24), mention.end), None)
-        look_back = text[max(start, mention.start - _LOOK_BACK) : mention.start]
-        if named is not None or _SUBJECT.search(look_back):
+        look_back = text[max(start, mention.start - LOOK_BACK) : mention.start]
+        if mention in named or _SUBJECT.search(look_back):
             yield _unless_given_back(reading, mention, better.end(), end, reason)
     for found in _BETTER_THAN.finditer(text, start, end):
         beaten = labels.at(text, found.end())
@@ -199,8 +209,8 @@ def _unless_given_back(
 ) -> Mention:
     """Return the mention, or index -1 if the rest of the sentence gives something back."""
     until = reason.start() if reason is not None and reason.start() > at else end
-    return (
-        Mention(-1, mention.start, mention.end)
-        if _GIVES_BACK.search(reading.text, at, until)
-        else mention
-    )
+    given_back = _GIVES_BACK.search(reading.text, at, until) is not None
+    for other in reading.labels.named(reading.text, at, until):
+        between = reading.text[max(at, other.start - LOOK_BACK) : other.start]
+        given_back |= other.index != mention.index and not OTHER_SIDE.search(between)
+    return Mention(-1, mention.start, mention.end) if given_back else mention

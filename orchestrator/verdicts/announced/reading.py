@@ -11,6 +11,9 @@ from benchtrial.orchestrator.verdicts.verdict import Found, nothing
 # A reply with more verdicts than this is a loop that ran away; which one is meant cannot be told.
 MOST_PLACES = 200
 
+# Longer stretches without a full stop are not sentences, and would take long to weigh.
+LONGEST_SENTENCE = 2_000
+
 _SENTENCE_END = re.compile(r"[.!?:]+[\"')\]]*(?=\s|$)|\n[ \t\n]*\n|\n(?=[ \t]*(?:[-#>]|\d+[.)]))")
 _CLAUSE_END = re.compile(r"[.!?](?=[\"')\]\s]|$)|\n")
 _LINE_END = re.compile(r"\n")
@@ -49,8 +52,8 @@ class Reading:
 
     def clause_end(self, start: int) -> int:
         """Offset of the end of the sentence or line that ``start`` is in."""
-        end = _CLAUSE_END.search(self.text, start)
-        return end.start() if end else len(self.text)
+        end = _CLAUSE_END.search(self.text, start, start + LONGEST_SENTENCE)
+        return end.start() if end else min(start + LONGEST_SENTENCE, len(self.text))
 
     def line_start(self, at: int) -> int:
         """Offset of the beginning of the line that ``at`` is in."""

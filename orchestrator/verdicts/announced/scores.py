@@ -10,18 +10,17 @@ from benchtrial.orchestrator.verdicts.announced.reading import Reading
 from benchtrial.orchestrator.verdicts.labels import Mention
 from benchtrial.orchestrator.verdicts.verdict import Found, nothing
 
-_PAIR = re.compile(r"\s*(\d+(?:\.\d+)?)[ \t]*[, \t][ \t]*(\d+(?:\.\d+)?)[ \t]*(?:\n|\Z)")
-_SCORES = re.compile(
-    r"[\])\"' \t]*:?[ \t]*(?:scores?[ \t]*:?)?[ \t]*(?P<numbers>[\d.,; \t]+)\s*\Z",
-    re.IGNORECASE,
-)
-_HEADING = re.compile(r"[# \t]*(?:scores?|ratings?)[ \t]*:?\s*\Z", re.IGNORECASE)
+_PAIR = re.compile(r"\s*(\d+(?:\.\d+)?)[ \t,]+(\d+(?:\.\d+)?)[ \t]*(?:\n|\Z)")
+_SCORES = re.compile(r"[\])\"':\s]*(?:scores?[:\s]*)?(?P<numbers>\d[\d.,; \t]*)", re.IGNORECASE)
+_HEADING = re.compile(r"[# \t]*(?:scores?|ratings?)[:\s]*\Z", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _RANKS = frozenset({1.0, 2.0})
 
 
 def slot_scores(reading: Reading) -> Found | None:
     """Compare the scores that open a reply."""
+    if any(name.strip().isdigit() for name in reading.labels.names):
+        return None  # a number may be a label
     scores = _by_slot(reading) or _pair(reading)
     if scores is None:
         return None
@@ -41,7 +40,8 @@ def _by_slot(reading: Reading) -> tuple[list[float], list[float], int] | None:
     found: dict[int, list[float]] = {}
     for line in lines[:2]:
         mentions = list(reading.labels.named(line, 0, len(line)))
-        scores = _SCORES.match(line, mentions[0].end) if len(mentions) == 1 else None
+        rest = line[mentions[0].end :].strip() if len(mentions) == 1 else ""
+        scores = _SCORES.fullmatch(rest)
         if scores is None:
             return None
         found[mentions[0].index] = [float(n) for n in _NUMBER.findall(scores["numbers"])]
@@ -51,8 +51,8 @@ def _by_slot(reading: Reading) -> tuple[list[float], list[float], int] | None:
 
 
 def _pair(reading: Reading) -> tuple[list[float], list[float], int] | None:
-    """Read a first line that holds two numbers, unless numbers are labels."""
+    """Read a first line that holds two numbers."""
     pair = _PAIR.match(reading.text)
-    if pair is None or any(name.strip().isdigit() for name in reading.labels.names):
+    if pair is None:
         return None
     return [float(pair[1])], [float(pair[2])], pair.start(1)

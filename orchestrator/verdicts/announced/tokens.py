@@ -16,10 +16,14 @@ _CONDITION = re.compile(r"\]+[\"'\s]*(?:if|for\s+a\b|when)\b", re.IGNORECASE)
 _UNKNOWN = re.compile(r"\[\[\s*\w{1,12}\s*\]\]")
 _COMPARISON = re.compile(r"\[\[[^\[\]\n]{3,40}\]\]")
 _BOX = re.compile(r"\\boxed\{(?:\\text\{)?(?P<inside>[^{}\n]*)\}")
+_ADVERSE = re.compile(
+    r"\b(?:worse|worst|reject(?:ed|s)?|loser|losing|loses|weaker|weakest|inferior|not|isn't|never)\b"
+    r"(?:\s+\w+){0,3}\s*:?\s*[\[(\"']*\Z",
+    re.IGNORECASE,
+)
 _QUESTION = re.compile(
-    r"^[# \t]*(?:for[ \t]+)?(?:the[ \t]+)?"
-    r"(?:first|second|third|fourth|last|\d(?:st|nd|rd|th)?)?[ \t]*"
-    r"(?:user[ \t]+)?(?:question|turn)\b[ \t]*\d*[ \t]*:?[ \t]*$",
+    r"^[# \t]{0,9}(?:for )?(?:the )?(?:first|second|third|fourth|last|\d(?:st|nd|rd|th)?)? ?"
+    r"(?:user )?(?:question|turn)\b ?\d? ?:?[ \t]*$",
     re.IGNORECASE | re.MULTILINE,
 )
 
@@ -81,9 +85,10 @@ def single_brackets(reading: Reading) -> Found | None:
     for token in pattern.finditer(reading.text):
         group = "label" if token["label"] is not None else "last"
         index = labels.index(token[group])
-        listed = _JOINT_BEFORE.search(reading.text[: token.start(group)])
-        if index is not None and not listed:
-            found.append(Mention(index, token.start(group), token.end(group)))
+        before = reading.text[: token.start(group)][-prose.LOOK_BACK :]
+        if index is not None and not _JOINT_BEFORE.search(before):
+            mention = Mention(index, token.start(group), token.end(group))
+            found.append(_unless_adverse(mention, before))
     return reading.agreed(found)
 
 
@@ -101,7 +106,8 @@ def label_line(reading: Reading) -> Found | None:
             continue
         mention = reading.labels.exact(text[start:end])
         if mention is not None:
-            found.append(Mention(mention.index, start + mention.start, start + mention.end))
+            place = Mention(mention.index, start + mention.start, start + mention.end)
+            found.append(_unless_adverse(place, before[-prose.LOOK_BACK :]))
     return reading.agreed(found)
 
 
@@ -115,9 +121,9 @@ def bracketed(reading: Reading) -> list[Mention]:
         if index is None or _CONDITION.match(text, token.end("label")):
             continue
         mention = Mention(index, token.start("label"), token.end("label"))
-        before = text[max(0, mention.start - 20) : mention.start]
+        before = text[max(0, mention.start - prose.LOOK_BACK) : mention.start]
         if not opens_list(text, mention, labels) and not _JOINT_BEFORE.search(before):
-            found.append(mention)
+            found.append(_unless_adverse(mention, before))
     for bracket in _COMPARISON.finditer(text):
         found += compared(reading, bracket.start() + 2, bracket.end() - 2)
     return sorted(found, key=lambda mention: mention.start)
@@ -146,6 +152,11 @@ def compared(reading: Reading, start: int, end: int) -> Iterator[Mention]:
         index = labels.tie if found["sign"] == "=" else left if ">" in found["sign"] else right
         place = "right" if index == right else "left"
         yield Mention(index, found.start(place), found.end(place))
+
+
+def _unless_adverse(mention: Mention, before: str) -> Mention:
+    """Return the mention, or index -1 if what leads to it names the loser ("Worse: [[A]]")."""
+    return Mention(-1, mention.start, mention.end) if _ADVERSE.search(before) else mention
 
 
 def _last_question(reading: Reading, tokens: list[Mention]) -> Found | None:
