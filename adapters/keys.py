@@ -25,9 +25,9 @@ SHORTEST_SECRET = 8
 # Shapes of credentials that may stand in a provider's error text although they are not our key: the
 # user information and key-like parameters of a URL, an authorization header, and "sk-…" keys.
 _CREDENTIALS = re.compile(
-    r"""(?P<keep>://)[^\s/@"']+@
-      | (?P<keep2>[?&](?:api[-_]?key|key|token|access_token|signature|sig)=)[^\s&"'<>]+
-      | (?P<keep3>\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}
+    r"""(?P<address>://)[^\s/@"']+@
+      | (?P<query>[?&](?:api[-_]?key|key|token|access_token|signature|sig)=)[^\s&"'<>]+
+      | (?P<scheme>\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}
       | \b(?:sk|pk|rk)-[A-Za-z0-9_-]{8,}
     """,
     re.IGNORECASE | re.VERBOSE,
@@ -138,5 +138,5 @@ def scrub(text: str) -> str:
     may legitimately speak of such things.
     """
     return _CREDENTIALS.sub(
-        lambda found: (found["keep"] or found["keep2"] or found["keep3"] or "") + REDACTED, text
+        lambda found: (found[found.lastgroup] if found.lastgroup else "") + REDACTED, text
     )

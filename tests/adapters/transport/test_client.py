@@ -278,6 +278,24 @@ def test_waiting_for_our_own_slot_is_no_fault_of_the_provider(serve: Any) -> Non
     assert [response.status for response in asyncio.run(main())] == [200] * 30
 
 
+def test_connections_are_used_again_and_never_more_than_allowed(serve: Any) -> None:
+    async def behaviour(received: Any) -> None:
+        await asyncio.sleep(0.002)
+        await received.answer({})
+
+    async def main() -> tuple[int, int]:
+        async with serve(behaviour) as server:
+            client = HttpClient(server.url, who="judge 'x'", connections=3)
+            for _ in range(10):
+                await client.post_json("/x", {})
+            one_by_one = len({id(received.writer) for received in server.exchanges})
+            await asyncio.gather(*(client.post_json("/x", {}) for _ in range(30)))
+            await client.close()
+            return one_by_one, len({id(received.writer) for received in server.exchanges})
+
+    assert asyncio.run(main()) == (1, 3)
+
+
 def test_given_up_attempts_give_their_connection_back(serve: Any) -> None:
     async def behaviour(received: Any) -> None:
         if b"slow" in received.body:
