@@ -19,6 +19,7 @@ from benchtrial.designs.balance.counting import (
     listed,
     pair_spread,
     pair_table,
+    require_present,
     spread,
     times,
 )
@@ -40,9 +41,13 @@ def balance_of_batches(frame: pd.DataFrame, items: tuple[Hashable, ...] | None =
     """Count a table of batches; ``items`` is the pool where it is known."""
     if frame.empty:
         raise DataError("the table has no rows, so that there is nothing to count")
+    for key in ("judge", "batch"):
+        if key in frame.columns:
+            require_present(frame[key])
     rated = frame[frame["rating"].notna()] if "rating" in frame.columns else frame
     if rated.empty:
         raise DataError("no row of the table has a rating, so that there is nothing to count")
+    _require_positions(rated["position"])
     rows = _Rows(rated, items)
     judges = rows.judges()
     checks = [
@@ -91,7 +96,7 @@ class _Rows:
             return [("", self)]
         return [
             (str(judge), _Rows(rows, self.labels))
-            for judge, rows in self.frame.groupby("judge", sort=True)
+            for judge, rows in self.frame.groupby("judge", sort=True, observed=True)
         ]
 
     def positions(self) -> pd.DataFrame:
@@ -122,13 +127,25 @@ class _Rows:
         return np.concatenate(ones), np.concatenate(others)
 
 
+def _require_positions(position: pd.Series) -> None:
+    """Refuse positions that are not whole numbers from 1, and name the first."""
+    numbers = pd.to_numeric(position, errors="coerce").to_numpy(dtype=float)
+    wrong = ~((numbers >= 1) & (numbers == np.floor(numbers)))
+    if wrong.any():
+        place = int(wrong.argmax())
+        raise DataError(
+            f"column 'position', row {position.index[place]}: {position.iloc[place]!r} is not a "
+            "position; they are whole numbers from 1, in the order of emission"
+        )
+
+
 def _lost(frame: pd.DataFrame, rated: pd.DataFrame) -> Check | None:
     """Compare the rows with what must have been asked: gaps in batches and in positions."""
     found = []
     if len(rated) < len(frame):
         found.append(f"{len(frame) - len(rated)} of {len(frame)} rows have no rating")
     keys = [key for key in CONTEXT if key in frame.columns]
-    sizes = rated.groupby(keys, dropna=False)["position"].agg(["size", "max"])
+    sizes = rated.groupby(keys, dropna=False, observed=True)["position"].agg(["size", "max"])
     short = sizes[sizes["size"] < sizes["max"]]
     if len(short):
         found.append(f"{len(short)} batches have gaps in their positions")
@@ -136,7 +153,7 @@ def _lost(frame: pd.DataFrame, rated: pd.DataFrame) -> Check | None:
     if pd.api.types.is_integer_dtype(frame["batch"]):
         wanted |= set(range(int(frame["batch"].min()), int(frame["batch"].max()) + 1))
     absent: list[object] = []
-    judges = rated.groupby("judge") if "judge" in rated.columns else [("", rated)]
+    judges = rated.groupby("judge", observed=True) if "judge" in rated.columns else [("", rated)]
     for judge, rows in judges:
         gone = sorted(wanted - set(rows["batch"]))
         absent += gone

@@ -63,12 +63,7 @@ def coded(
         If an id is missing, or two ids are written alike.
     """
     for column in columns:
-        missing = column.isna().to_numpy()
-        if missing.any():
-            raise DataError(
-                f"column {column.name!r}, row {column.index[int(missing.argmax())]}: the id is "
-                "missing; drop the row or fill it in"
-            )
+        require_present(column)
     values = [value for column in columns for value in column.tolist()]
     found = dict.fromkeys(values)
     if known is None:
@@ -90,11 +85,21 @@ def coded(
     return np.split(codes, ends), labels
 
 
+def require_present(column: pd.Series) -> None:
+    """Refuse a column with missing ids, and name the first row that has none."""
+    missing = column.isna().to_numpy()
+    if missing.any():
+        raise DataError(
+            f"column {column.name!r}, row {column.index[int(missing.argmax())]}: the id is "
+            "missing; drop the row or fill it in"
+        )
+
+
 def group_numbers(frame: pd.DataFrame, keys: Sequence[str]) -> IntArray:
     """Return the number of the group of equal keys that each row belongs to, from 0."""
     if not keys:
         return np.zeros(len(frame), dtype=np.int64)
-    numbers = frame.groupby(list(keys), sort=False, dropna=False).ngroup()
+    numbers = frame.groupby(list(keys), sort=False, dropna=False, observed=True).ngroup()
     return np.asarray(numbers, dtype=np.int64)
 
 

@@ -18,12 +18,13 @@ from benchtrial.designs.balance.counting import (
     listed,
     pair_spread,
     pair_table,
+    require_present,
     spread,
 )
 from benchtrial.designs.balance.report import Balance, Check
 from benchtrial.errors import DataError
 
-CELL = ("judge", "criterion", "prompt", "repetition", "prompt_variant")
+CELL = ("judge", "criterion", "prompt", "repetition")
 """Columns that, with the pair, say which cell a row belongs to, where a table has them."""
 
 TABLE_KEYS = ["judge", "one", "other"]
@@ -46,6 +47,9 @@ def balance_of_pairs(
             "itself; drop the row"
         )
     keys = [key for key in CELL if key in counted.columns]
+    for key in ("judge", "prompt"):
+        if key in keys:
+            require_present(counted[key])
     rows = counted[keys].copy()
     rows["one"], rows["other"] = np.minimum(first, second), np.maximum(first, second)
     rows["turned"] = first > second
@@ -87,12 +91,16 @@ def balance_of_pairs(
 
 def _swaps(rows: pd.DataFrame, cells: np.ndarray) -> pd.DataFrame:
     """Return, by judge and pair, the rows in either order and the cells in one order only."""
-    by_cell = rows.assign(cell=cells).groupby([*TABLE_KEYS, "cell"])["turned"].agg(["size", "sum"])
+    by_cell = (
+        rows.assign(cell=cells)
+        .groupby([*TABLE_KEYS, "cell"], observed=True)["turned"]
+        .agg(["size", "sum"])
+    )
     by_cell["forward"] = by_cell["size"] - by_cell["sum"]
     by_cell["one_sided"] = (by_cell["sum"] == 0) | (by_cell["forward"] == 0)
     return (
         by_cell.rename(columns={"sum": "backward"})
-        .groupby(TABLE_KEYS)[["forward", "backward", "one_sided"]]
+        .groupby(TABLE_KEYS, observed=True)[["forward", "backward", "one_sided"]]
         .sum()
         .astype(np.int64)
     )
@@ -156,7 +164,7 @@ def _order(swaps: pd.DataFrame, labels: tuple[Hashable, ...]) -> Check:
     fixed = (swaps["forward"] == 0) | (swaps["backward"] == 0)
     if not fixed.any():
         return Check("order", "sound", "every judge saw every pair both ways round")
-    judges = fixed.groupby(level="judge").all()
+    judges = fixed.groupby(level="judge", observed=True).all()
     confounded = tuple(judges.index[judges])
     if not confounded:
         some = swaps[fixed].reset_index()[["one", "other"]].drop_duplicates().to_numpy().tolist()
@@ -196,7 +204,7 @@ def _line(swaps: pd.DataFrame, labels: tuple[Hashable, ...]) -> tuple[Hashable, 
 def _slots(rows: pd.DataFrame, labels: tuple[Hashable, ...]) -> Check:
     """Compare, within each judge, how often each candidate was shown first and second."""
     worst, who, labelled = 0, "", ()  # type: int, str, tuple[Hashable, ...]
-    judges = rows.groupby("judge")
+    judges = rows.groupby("judge", observed=True)
     for judge, own in judges:
         lean = np.bincount(own["first"], minlength=len(labels)) - np.bincount(
             own["second"], minlength=len(labels)
@@ -242,7 +250,7 @@ def _connectivity(
         )
     apart = tuple(
         judge
-        for judge, own in rows.groupby("judge")
+        for judge, own in rows.groupby("judge", observed=True)
         if len(connected(zip(own["one"].tolist(), own["other"].tolist(), strict=True), labels)) > 1
     )
     if apart:

@@ -176,6 +176,18 @@ def test_duplicates_and_links_of_comparisons():
         (pd.DataFrame({"first": [], "second": []}), "no rows"),
         (pd.DataFrame({"batch": [], "position": [], "item": []}), "no rows"),
         (pd.DataFrame({"first": ["a"], "second": [None]}), "column 'second', row 0: the id is"),
+        (
+            pd.DataFrame({"judge": [None], "first": ["a"], "second": ["b"]}),
+            "column 'judge', row 0: the id is missing",
+        ),
+        (
+            pd.DataFrame({"batch": [0, 0], "position": [0, 1], "item": ["a", "b"]}),
+            "row 0: .*0.* is not a position; they are whole numbers from 1",
+        ),
+        (
+            pd.DataFrame({"batch": [0, 0], "position": [1, np.nan], "item": ["a", "b"]}),
+            "row 1: .*nan.* is not a position",
+        ),
         (pd.DataFrame({"first": ["a"], "second": ["a"]}), "row 0: 'a' is compared with itself"),
         (pd.DataFrame({"first": [1, 2], "second": ["1", "x"]}), "both written '1'"),
         (pd.DataFrame({"first": ["a"], "second": ["b"], "outcome": [np.nan]}), "has an outcome"),
@@ -184,6 +196,15 @@ def test_duplicates_and_links_of_comparisons():
 def test_unusable_tables_are_refused(table, words):
     with pytest.raises(DataError, match=words):
         designs.balance(table)
+
+
+def test_categorical_columns_are_ids_like_others():
+    swaps = designs.balanced_swaps(["a", "b", "c"], ["p", "q"], seed=1, judges=["x"]).to_frame()
+    typed = swaps.astype(dict.fromkeys(("judge", "prompt", "first", "second"), "category"))
+    assert str(designs.balance(typed)) == str(designs.balance(swaps))
+    batches = designs.williams(["a", "b"], 2, seed=1).to_frame().assign(judge="x")
+    typed = batches.astype({"item": "category", "judge": "category"})
+    assert str(designs.balance(typed)) == str(designs.balance(batches))
 
 
 def test_an_unknown_check_is_named():
