@@ -53,10 +53,14 @@ class Core:
     def inverse_information(self) -> Floats:
         """Inverse penalised observed information; NaN for a deviation held at zero."""
         free = self.optimum.free
-        information = negative_hessian(self.optimum.posterior, self.model.penalty, free)
         inverse = np.full((len(free), len(free)), np.nan)
-        inverse[np.ix_(free, free)] = np.linalg.inv(information)
+        inverse[np.ix_(free, free)] = np.linalg.inv(self.information)
         return inverse
+
+    @cached_property
+    def information(self) -> Floats:
+        """Penalised observed information of the free parameters, from the exact Hessian."""
+        return negative_hessian(self.optimum.posterior, self.model.penalty, self.optimum.free)
 
     @property
     def units(self) -> int:
@@ -75,6 +79,7 @@ class Core:
             start,
             free=self.model.free,
             tolerance=REFIT_TOLERANCE,
+            information=None if vanished.any() else self.information,
         ).parameters
 
     def one_step(self, drawn: Floats) -> Floats:

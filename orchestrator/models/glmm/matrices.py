@@ -19,7 +19,7 @@ DENSE_CELLS = 40_000_000
 DENSE_RATIO = 24
 """A dense product beats a sparse one until a batch leaves all but 1 in 24 cells empty."""
 
-CHUNK = 1 << 15
+CHUNK = 1 << 12
 """Entries of a sparse product that are worked on at once, so that they stay in cache."""
 
 SMALL_DESIGN = 60_000

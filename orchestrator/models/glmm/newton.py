@@ -17,6 +17,7 @@ from benchtrial.errors import NotConverged
 from benchtrial.orchestrator.models.glmm.likelihood import Likelihood, Posterior
 
 Floats = npt.NDArray[np.float64]
+Solver = Callable[[Floats], Floats]
 
 TOLERANCE = 1e-12
 """Newton decrement at which a fit stops: the estimates are then within 1e-6 standard errors of the
@@ -42,17 +43,15 @@ LONGEST_STEP = 4.0
 """Largest change of any parameter in one iteration, in logits: a longer step left the region where
 the quadratic model means anything."""
 
-SERIES_DEGREE = 3
-"""Polynomials in the Hessian of an iteration: convergence is then quadratic for all purposes."""
+SERIES_DEGREE = 2
+"""Polynomials in the Hessian of an iteration: a third saves no iteration. The first step, rough for
+other reasons, makes do with one."""
 
-FAR = 1.0
-"""Newton decrement above which one polynomial will do: the step is rough for other reasons."""
-
-CHORD = 1e-3
+CHORD = 0.1
 """Newton decrement below which the factored information serves again: it no longer changes enough
 to slow convergence, and costs as much as the rest of the iteration."""
 
-CHORD_FALL = 0.01
+CHORD_FALL = 0.05
 """It must also have fallen to this share in the last step: otherwise the surface is no parabola."""
 
 ARMIJO = 1e-4
@@ -94,6 +93,7 @@ def maximize(
     *,
     free: npt.NDArray[np.bool_],
     tolerance: float = TOLERANCE,
+    information: Floats | None = None,
 ) -> Optimum:
     """Maximise the log-likelihood minus ``penalty @ parameters**2 / 2``.
 
@@ -107,6 +107,8 @@ def maximize(
         Parameters to estimate; the others stay at their start.
     tolerance
         Newton decrement at which to stop.
+    information
+        Information matrix of the free parameters for the first step, where one is known already.
 
     Raises
     ------
@@ -116,12 +118,13 @@ def maximize(
     may_vanish = free[likelihood.effects :].copy()
     free = free.copy()
     parameters, posterior = start.copy(), likelihood.posterior(start)
-    decrement, fall, solve = np.inf, 1.0, None
+    decrement, fall = np.inf, 0.0
+    solve = None if information is None else _solver(information, free)
     for iteration in range(ITERATIONS):
         gradient = posterior.gradient - penalty * parameters
-        if solve is None or decrement > CHORD or fall > CHORD_FALL:
-            degree = 1 if decrement > FAR else SERIES_DEGREE
-            solve = _solver(posterior, penalty, free, degree)
+        if solve is None or CHORD < decrement < np.inf or fall > CHORD_FALL:
+            degree = 1 if iteration == 0 else SERIES_DEGREE
+            solve = _solver_at(posterior, penalty, free, degree)
         step, previous = solve(gradient), decrement
         decrement = float(gradient @ step)
         fall = decrement / previous
@@ -155,10 +158,10 @@ def negative_hessian(
     return information[np.ix_(free, free)]
 
 
-def _solver(
+def _solver_at(
     posterior: Posterior, penalty: Floats, free: npt.NDArray[np.bool_], degree: int
-) -> Callable[[Floats], Floats]:
-    """Factor the information and return the map from a gradient to a step.
+) -> Solver:
+    """Factor the information at a point.
 
     Far from the maximum, where the observed information is not positive definite, the complete-data
     information stands in: an EM-like step, which always leads uphill.
@@ -166,17 +169,21 @@ def _solver(
     complete = posterior.complete_information + np.diag(penalty)
     chosen = np.ix_(free, free)
     try:
-        factor = cho_factor(
-            (complete - posterior.score_variance(degree))[chosen], check_finite=False
-        )
+        return _solver((complete - posterior.score_variance(degree))[chosen], free)
     except LinAlgError:
-        try:
-            factor = cho_factor(complete[chosen], check_finite=False)
-        except LinAlgError as error:
-            raise NotConverged(
-                "the information matrix is singular: these data leave some effect undetermined; "
-                "use a positive ridge"
-            ) from error
+        pass
+    try:
+        return _solver(complete[chosen], free)
+    except LinAlgError as error:
+        raise NotConverged(
+            "the information matrix is singular: these data leave some effect undetermined; "
+            "use a positive ridge"
+        ) from error
+
+
+def _solver(information: Floats, free: npt.NDArray[np.bool_]) -> Solver:
+    """Return the map from a gradient to a step; ``information`` is that of the free parameters."""
+    factor = cho_factor(information, check_finite=False)
 
     def solve(gradient: Floats) -> Floats:
         step = np.zeros_like(gradient)
