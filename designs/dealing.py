@@ -20,13 +20,13 @@ LOOK = 64
 """Cards at the top of the deck looked at first; in a large pool one of them has met nobody yet."""
 
 INITIAL_BLOCKS = 20
-"""Random initial blocks of which the best is improved; more gain next to nothing (measured)."""
+"""Random initial blocks of which the best is improved; the exchanges gain more than further draws."""
 
 POLISH_POOL = 2048
 """Largest pool with a table of meetings; in a larger one the deal leaves hardly any two twice."""
 
 POLISH_TRIES = 20_000
-"""Pairs of batches tried for exchanges: under a second for batches of 10."""
+"""Pairs of batches tried for exchanges: about a second for batches of 10."""
 
 EXCHANGES = 150
 """Exchanges tried to make an initial block, or its order, more even."""
