@@ -35,7 +35,7 @@ _ENDS = re.compile(r"[\"'\])}|]*(?=\s*(?:$|\n|[.,;:()\[\]{}|]|[-\u2013\u2014]\s)
 _OF = re.compile(r"\s*(?:/|out\s+of)\s*(\d+(?:\.\d+)?)", re.IGNORECASE)
 _RANGE = re.compile(r"\s*(?:-|\u2013|to|or)\s*\d", re.IGNORECASE)
 _LIST = re.compile(
-    r"(?:\A|\b(?:scores?|ratings?|verdicts?|decisions?)\s*:)\s*\[?(?P<inside>[^\[\]\n]{1,2000})\]?\s*\Z",
+    r"(?:\b(?:scores?|ratings?|verdicts?|decisions?)\s*:|\A)\s*\[?(?P<inside>[^\[\]\n]{1,2000})\]?\s*\Z",
     re.IGNORECASE,
 )
 _SCORE = re.compile(
@@ -97,10 +97,11 @@ def _numbered(text: str, answer: RatingsAnswer) -> list[Emitted] | Found | None:
         entries.append(
             Emitted(int(marker["number"]), _value(text, marker.end(), min(ends), answer))
         )
-    if not any(entry.found.value is not None for entry in entries):
-        return None
-    # A number without a rating is a heading or a list of reasons if its rating stands elsewhere.
     rated = {entry.item for entry in entries if entry.found.reason != "unparseable"}
+    if not rated:
+        return None
+    # A number without a rating is a heading or a reason, unless its item is rated nowhere.
+    rated |= {entry.item for entry in entries if not 1 <= entry.item <= answer.size}
     entries = [
         entry for entry in entries if entry.found.reason != "unparseable" or entry.item not in rated
     ]
