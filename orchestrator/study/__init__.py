@@ -1,7 +1,8 @@
 """The study file: what is asked, of whom, in which design, and when the answer is conclusive."""
 
 from benchtrial.orchestrator.study.identity import canonical_json, sha256_of
-from benchtrial.orchestrator.study.model import (
+from benchtrial.orchestrator.study.model import Study
+from benchtrial.orchestrator.study.specs import (
     AnalysisSpec,
     AnswerSpec,
     BudgetSpec,
@@ -14,7 +15,6 @@ from benchtrial.orchestrator.study.model import (
     PriceSpec,
     Prompt,
     StoppingSpec,
-    Study,
     TargetSpec,
     Template,
     Turn,

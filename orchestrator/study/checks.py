@@ -4,74 +4,22 @@ Each check yields problems rather than raising, so that everything is said at on
 only what pydantic has already validated, and never another check.
 """
 
-import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
-from benchtrial.orchestrator.study import identity, template
-from benchtrial.orchestrator.study.problems import Problem, listed, near_miss, shown, unknown
+from benchtrial.orchestrator.study import template
+from benchtrial.orchestrator.study.judge_checks import problems_of_judge
+from benchtrial.orchestrator.study.problems import (
+    Problem,
+    listed,
+    shown,
+    unknown,
+)
 
 if TYPE_CHECKING:
-    from benchtrial.orchestrator.study.model import JudgeSpec, Study
-
-# Providers without a public address of their own.
-NEEDS_BASE_URL = frozenset({"vllm", "llama.cpp", "openai-compatible"})
-NEEDS_KEY = frozenset({"openai", "openrouter"})
-NOT_REMOTE = frozenset({"simulated", "recorded", "ask"})
-
-_OPENAI = frozenset(
-    {
-        "temperature",
-        "top_p",
-        "seed",
-        "presence_penalty",
-        "frequency_penalty",
-        "reasoning_effort",
-        "verbosity",
-        "service_tier",
-        "stop",
-        "logit_bias",
-    }
-)
-_OPEN_WEIGHTS = frozenset({"top_k", "min_p", "repetition_penalty"})
-
-# Names a provider accepts; one that it refuses would cost a failed call each time.
-# One that it drops would alter the treatment unseen.
-PARAMETERS: Mapping[str, frozenset[str]] = {
-    "openai": _OPENAI,
-    "vllm": _OPENAI | _OPEN_WEIGHTS,
-    "llama.cpp": _OPENAI
-    | {"top_k", "min_p", "typical_p", "repeat_penalty", "repeat_last_n", "samplers"},
-    "ollama": frozenset(
-        {"temperature", "top_p", "seed", "presence_penalty", "frequency_penalty", "stop"}
-    )
-    | {"reasoning_effort"},
-    "openrouter": _OPENAI | _OPEN_WEIGHTS | {"top_a", "reasoning", "provider"},
-    "openai-compatible": _OPENAI | _OPEN_WEIGHTS | {"typical_p", "repeat_penalty"},
-    "simulated": frozenset(),
-    "recorded": _OPENAI | _OPEN_WEIGHTS | {"typical_p", "repeat_penalty"},
-    "ask": frozenset(),
-}
-
-# Names under which people look for settings that a judge has a key for.
-ELSEWHERE = {
-    "max_tokens": "max_output_tokens",
-    "max_completion_tokens": "max_output_tokens",
-    "model": "model",
-    "logprobs": "logprobs",
-    "top_logprobs": "logprobs",
-    "response_format": "structured",
-    "grammar": "structured",
-}
-
-# By convention such names are upper case; keys of all known providers hold other characters.
-_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")
-
-# A name of a variable is short and made of words; a run of this many letters and digits is a key.
-_KEY_LIKE = re.compile(r"(?=[A-Z0-9]*[0-9][A-Z0-9]*[0-9])[A-Z0-9]{16,}")
+    from benchtrial.orchestrator.study.model import Study
 
 
 def problems_in(study: "Study") -> list[Problem]:
@@ -210,86 +158,8 @@ def _alike(labels: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 def _judges(study: "Study") -> Iterator[Problem]:
     for judge in study.judges:
-        for key, what in (*_address(judge), *_parameters(judge), *_form(study, judge)):
+        for key, what in problems_of_judge(study, judge):
             yield Problem("judges", f"{shown(judge.id)} {key}", what)
-
-
-def _address(judge: "JudgeSpec") -> Iterator[tuple[str, str]]:
-    if judge.provider in NOT_REMOTE:
-        if judge.base_url is not None or judge.key_env is not None:
-            yield "base_url", f"a judge of provider {judge.provider!r} has no address and no key"
-    else:
-        if not judge.model:
-            yield "model", "this key is missing; name the model as the provider spells it"
-        if judge.base_url is None and judge.provider in NEEDS_BASE_URL:
-            yield (
-                "base_url",
-                f"{judge.provider} has no public address; give the server's, "
-                'such as "http://127.0.0.1:8080/v1"',
-            )
-        if judge.key_env is None and judge.provider in NEEDS_KEY:
-            yield "key_env", "name the environment variable that holds the key"
-    if judge.base_url is not None and (what := _unsafe_url(judge.base_url)):
-        yield "base_url", what
-    if judge.key_env is not None and (
-        not _VARIABLE.fullmatch(judge.key_env) or _KEY_LIKE.fullmatch(judge.key_env)
-    ):
-        yield (
-            "key_env",
-            "must be the name of an environment variable, in capitals; this looks like the key "
-            "itself (not shown): take it out of the file",
-        )
-    if (judge.provider == "simulated") != (judge.simulated is not None):
-        yield (
-            "simulated",
-            "a simulated judge needs this table of its true parameters"
-            if judge.simulated is None
-            else f'only for provider = "simulated", not {judge.provider!r}',
-        )
-
-
-def _unsafe_url(url: str) -> str:
-    """Say what is wrong with an address, without showing it: it may hold a secret."""
-    try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        return "is not an address (not shown)"
-    if "@" in parts.netloc:
-        return (
-            "holds a user name or password (not shown); take them out and name the environment "
-            "variable of the key with key_env"
-        )
-    if parts.query or parts.fragment:
-        return "holds a query or fragment (not shown), where secrets hide; end it after the path"
-    if parts.scheme not in {"http", "https"} or not host or re.search(r"\s", url):
-        return 'must be an http or https address, such as "https://host/v1"'
-    return ""
-
-
-def _parameters(judge: "JudgeSpec") -> Iterator[tuple[str, str]]:
-    legal = PARAMETERS[judge.provider]
-    for name, value in judge.parameters.items():
-        if name in ELSEWHERE and name not in legal:
-            yield f"parameters.{name}", f"is set by the judge's key {ELSEWHERE[name]!r}"
-        elif name not in legal:
-            yield (
-                f"parameters.{name}",
-                f"provider {judge.provider!r} has no such sampling parameter"
-                + (near_miss(name, legal) or f"; it has: {listed(sorted(legal), 20)}"),
-            )
-        else:
-            try:
-                identity.canonical_json(value)
-            except ValueError:
-                yield f"parameters.{name}", "must be finite"
-
-
-def _form(study: "Study", judge: "JudgeSpec") -> Iterator[tuple[str, str]]:
-    if judge.structured == "choice" and study.kind == "batch":
-        yield "structured", '"choice" gives one label; a batch needs "json_schema" or "grammar"'
-    if study.analysis.outcomes == "probability" and study.kind == "pairs" and not judge.logprobs:
-        yield "logprobs", 'analysis.outcomes = "probability" needs logprobs = true here'
 
 
 def _design(study: "Study") -> Iterator[Problem]:

@@ -29,7 +29,7 @@ class Row:
     where: str
 
 
-class Unreadable(ValueError):  # noqa: N818  (turned into a Problem by whoever asked for the file)
+class Unreadable(ValueError):
     """A file that cannot be used; the message names it."""
 
 

@@ -7,306 +7,40 @@ secret, and reads back from its own JSON equal to itself.
 """
 
 from collections.abc import Mapping
-from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    JsonValue,
-    StrictBool,
-    StrictInt,
-    StrictStr,
-    ValidationError,
-    model_validator,
-)
+from pydantic import Field, StrictInt, ValidationError, model_validator
 
-from benchtrial.adapters.judge import StructuredForm
 from benchtrial.errors import StudyError
 from benchtrial.orchestrator.study import identity
 from benchtrial.orchestrator.study.problems import Problems, from_pydantic, refuse
-from benchtrial.orchestrator.study.template import DATA_NOT_INSTRUCTIONS, DEFAULT_TURN
-
-Kind = Literal["batch", "pairs"]
-Provider = Literal[
-    "openai",
-    "vllm",
-    "llama.cpp",
-    "ollama",
-    "openrouter",
-    "openai-compatible",
-    "simulated",
-    "recorded",
-    "ask",
-]
-Rule = Literal["kim-demets", "obrien-fleming", "pocock", "confidence-sequence", "unsafe-fixed"]
-
-# The form each provider is asked for when the study says "auto". A grammar without free white space
-# is preferred where the server takes one; unknown servers are asked in words.
-AUTO_FORM: Mapping[Provider, StructuredForm] = {
-    "openai": "json_schema",
-    "vllm": "json_schema",
-    "llama.cpp": "grammar",
-    "ollama": "json_schema",
-    "openrouter": "none",
-    "openai-compatible": "none",
-    "simulated": "json_schema",
-    "recorded": "none",
-    "ask": "none",
-}
-
-# As many alternatives as the chat-completions protocol gives at one token.
-MOST_LOGPROBS = 20
-
-DEFAULT_LABELS: Mapping[str, tuple[str, ...]] = {"pairs": ("A", "B"), "batch": ("reject", "accept")}
-DEFAULT_RUBRIC = "overall quality: correct, helpful and clear"
-
-
-def _sound_text(text: str) -> str:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise ValueError(
-            f"holds half of a surrogate pair at character {error.start}, which is not text; mend "
-            "the \\u escape it came from"
-        ) from error
-    return text
-
-
-def _sound_id(text: str) -> str:
-    if not text.strip():
-        raise ValueError("an id must not be empty")
-    if any(ord(character) < 32 or ord(character) == 127 for character in text):
-        raise ValueError(f"the id {text!r} holds a control character")
-    return _sound_text(text)
-
-
-def _decimal(value: object) -> object:
-    """Read a decimal from the digits that were written: 0.1 means a tenth."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
-        raise ValueError('must be a decimal such as "2.50"')  # noqa: TRY004  (pydantic's protocol)
-    try:
-        number = Decimal(str(value))
-    except InvalidOperation as error:
-        raise ValueError('must be a decimal such as "2.50"') from error
-    if not number.is_finite() or number < 0:
-        raise ValueError("must be a finite decimal, not below zero")
-    # 2.50 and 2.5 are one price and must give one hash.
-    return Decimal(f"{number.normalize():f}")
-
-
-def _free(value: object) -> object:
-    return {"input": 0, "output": 0} if value == "free" else value
-
-
-def _alternatives(value: object) -> object:
-    return MOST_LOGPROBS * value if isinstance(value, bool) else value
-
-
-Text = Annotated[StrictStr, AfterValidator(_sound_text)]
-Id = Annotated[StrictStr, AfterValidator(_sound_id)]
-Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
-Money = Annotated[Decimal, BeforeValidator(_decimal)]
-Count = Annotated[StrictInt, Field(ge=1)]
-
-
-class _Spec(BaseModel):
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", hide_input_in_errors=True, protected_namespaces=()
-    )
-
-
-class Item(_Spec):
-    """One thing that is rated in batches; ``group`` and ``covariates`` are never shown."""
-
-    id: Id
-    text: Text
-    group: Id | None = None
-    covariates: dict[StrictStr, StrictStr | StrictBool | StrictInt | Number] = {}
-
-
-class Prompt(_Spec):
-    """What the candidates were asked."""
-
-    id: Id
-    text: Text
-
-
-class Candidate(_Spec):
-    """Whoever answered the prompts; ``responses`` maps prompt ids to texts."""
-
-    id: Id
-    family: Id | None = None
-    responses: dict[StrictStr, Text] = {}
-
-
-class Criterion(_Spec):
-    """One aspect that judges are asked about, with the words that explain it to them."""
-
-    id: Id
-    rubric: Text = DEFAULT_RUBRIC
-
-
-class Turn(_Spec):
-    """One turn of the conversation that the judge reads."""
-
-    role: Literal["user", "assistant"] = "user"
-    text: Text
-
-
-class Template(_Spec):
-    """The words around what is judged.
-
-    Parameters
-    ----------
-    system
-        System text; empty for none.
-    turns
-        The conversation, ending with a turn of the user.
-    reply
-        How the judge is to give its verdict, put after the last turn. ``"auto"`` is the
-        instruction that fits the judge's structured form; empty for none.
-    """
-
-    system: Text = DATA_NOT_INSTRUCTIONS
-    turns: Annotated[tuple[Turn, ...], Field(min_length=1)]
-    reply: Text = "auto"
-
-
-class AnswerSpec(_Spec):
-    """What a judge may answer.
-
-    Parameters
-    ----------
-    labels
-        Pairs: the labels of slot A, of slot B and, if ties are allowed, of a tie.
-        Batch: labels from worst to best. Empty for a numeric scale.
-    scale
-        Lowest and highest legal number (batch only).
-    integer
-        Whether only whole numbers of the scale are legal.
-    """
-
-    labels: tuple[Id, ...] = ()
-    scale: tuple[Number, Number] | None = None
-    integer: StrictBool = True
-
-
-class PriceSpec(_Spec):
-    """Price per million tokens in the budget's currency; ``"free"`` in a study file is all zero."""
-
-    input: Money
-    output: Money
-    cached_input: Money | None = None
-    cache_writes: Money | None = None
-
-
-class JudgeSpec(_Spec):
-    """One judge and how it is reached; the key itself stays in the environment."""
-
-    id: Id
-    provider: Provider
-    model: StrictStr = ""
-    base_url: StrictStr | None = None
-    key_env: StrictStr | None = None
-    family: Id | None = None
-    price: Annotated[PriceSpec | None, BeforeValidator(_free)] = None
-    concurrency: Count = 8
-    timeout_s: Annotated[Number, Field(gt=0)] = 120.0
-    max_output_tokens: Count = 512
-    parameters: dict[StrictStr, JsonValue] = {}
-    structured: Literal["auto", "json_schema", "grammar", "choice", "none"] = "auto"
-    logprobs: Annotated[
-        StrictInt, BeforeValidator(_alternatives), Field(ge=0, le=MOST_LOGPROBS)
-    ] = 0
-    simulated: dict[StrictStr, JsonValue] | None = None
-
-    @property
-    def structured_form(self) -> StructuredForm:
-        """The structured form this judge is held to, with ``"auto"`` resolved."""
-        return AUTO_FORM[self.provider] if self.structured == "auto" else self.structured
-
-
-class DesignSpec(_Spec):
-    """Which orders are asked.
-
-    Parameters
-    ----------
-    kind
-        ``"shuffle"``, ``"williams"`` or ``"incomplete-blocks"`` for a batch study,
-        ``"balanced-swaps"`` for pairs.
-    batches
-        Batches per judge.
-    size
-        Items per batch; all of them by default.
-    pairs
-        ``"all"``, a list of pairs of candidates, or ``"star:<candidate>"``.
-    repetitions
-        How often each judge is asked about each pair in each order.
-    """
-
-    kind: Literal["shuffle", "williams", "incomplete-blocks", "balanced-swaps"]
-    batches: Count | None = None
-    size: Annotated[StrictInt, Field(ge=2)] | None = None
-    pairs: StrictStr | tuple[tuple[StrictStr, StrictStr], ...] = "all"
-    repetitions: Count = 1
-
-
-class AnalysisSpec(_Spec):
-    """How verdicts become estimates; ``criterion`` is the one decided on (default the first)."""
-
-    lags: Annotated[StrictInt, Field(ge=0)] = 1
-    ridge: Annotated[Number, Field(ge=0)] = 0.05
-    terms: tuple[Literal["position", "length", "family"], ...] | None = None
-    outcomes: Literal["verdict", "probability"] = "verdict"
-    criterion: StrictStr | None = None
-
-
-class TargetSpec(_Spec):
-    """What is to be decided: the difference of ``a`` and ``b``, or which candidate is best."""
-
-    kind: Literal["difference", "best"]
-    a: StrictStr | None = None
-    b: StrictStr | None = None
-
-
-class FirstLook(_Spec):
-    """What must be in before the first look: batches per judge, answers per item of each kind."""
-
-    batches: Count = 20
-    answers: Count = 5
-
-
-class StoppingSpec(_Spec):
-    """When the answer is conclusive; everything here is frozen before the first look."""
-
-    target: TargetSpec
-    rule: Rule = "kim-demets"
-    alpha: Annotated[Number, Field(gt=0, lt=1)] = 0.05
-    rounds: Count = 10
-    panel: tuple[StrictStr, ...] | None = None
-    reference: StrictStr | None = None
-    rope: Annotated[Number, Field(ge=0)] = 0.1
-    futility: StrictBool = True
-    optimal_information: Annotated[Number, Field(gt=0)] | None = None
-    first_look: FirstLook = FirstLook()
-
-
-class BudgetSpec(_Spec):
-    """The most that may be spent; at least one limit."""
-
-    tokens: Count | None = None
-    money: Annotated[Money, Field(gt=0)] | None = None
-    currency: StrictStr = "USD"
-    requests: Count | None = None
-
-
-class Study(_Spec):
+from benchtrial.orchestrator.study.specs import (
+    DEFAULT_LABELS,
+    AnalysisSpec,
+    AnswerSpec,
+    BudgetSpec,
+    Candidate,
+    Criterion,
+    DesignSpec,
+    FirstLook,
+    Id,
+    Item,
+    JudgeSpec,
+    Kind,
+    PriceSpec,
+    Prompt,
+    Spec,
+    StoppingSpec,
+    TargetSpec,
+    Template,
+    Turn,
+)
+from benchtrial.orchestrator.study.template import DEFAULT_TURN
+
+
+class Study(Spec):
     """A complete, frozen plan of a study.
 
     Build one with ``from_file`` (a study file), ``from_dict`` (the same content from Python) or
@@ -488,7 +222,7 @@ class Study(_Spec):
             raise
 
 
-_SPECS: Mapping[tuple[str, ...], type[_Spec]] = {
+_SPECS: Mapping[tuple[str, ...], type[Spec]] = {
     (): Study,
     ("items",): Item,
     ("prompts",): Prompt,

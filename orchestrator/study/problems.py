@@ -42,7 +42,7 @@ class Problem:
         return f"{place}:{table}{key}: {self.what}"
 
 
-class Problems(ValueError):  # noqa: N818  (carries problems through pydantic; it never reaches a user)
+class Problems(ValueError):
     """Several problems on their way through a pydantic validator."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
