@@ -201,7 +201,10 @@ class Asker:
                     self._attempt_at(request, answered_at_failure), self.policy, sleep=self._sleep
                 )
             except RequestRefused as error:
-                await self.ledger.give_up(request.key, failure(request.cell, error.reason))
+                if error.reason == "rejected" and not self._known_to_answer(request):
+                    standing.down = error
+                else:
+                    await self.ledger.give_up(request.key, failure(request.cell, error.reason))
             except JudgeUnavailable as error:
                 standing.down = error
             except NotRecorded:
@@ -212,6 +215,14 @@ class Asker:
                 await self._park(request, error, judge_is_alive=alive)
             except Interrupted:
                 return
+
+    def _known_to_answer(self, request: Request) -> bool:
+        """Whether a rejection is about this request, rather than about how the judge is asked.
+
+        It is if the judge answered others, or rejected the request in an earlier run already.
+        """
+        tried = self._attempts.get(request.key, 0)
+        return self._standing[request.cell.judge].successes > 0 or tried >= ATTEMPTS_BEFORE_FAILED
 
     async def _park(self, request: Request, error: JudgeError, *, judge_is_alive: bool) -> None:
         tried = self._attempts.get(request.key, 0)

@@ -85,8 +85,9 @@ def _batch_schedule(study: Study) -> designs.BatchSchedule:
     batches = design.batches or 0
     size = design.size or len(items)
     if design.kind == "williams":
-        rows = len(designs.williams_square(len(items)))
-        return designs.williams(items, batches // rows, seed=study.seed)
+        return designs.williams(
+            items, designs.williams_blocks(len(items), batches), seed=study.seed
+        )
     if design.kind == "incomplete-blocks":
         return designs.incomplete_blocks(items, size, batches, seed=study.seed)
     return designs.random_shuffle(items, batches, size=size, seed=study.seed)

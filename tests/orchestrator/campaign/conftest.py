@@ -109,7 +109,10 @@ def scripted() -> Callable[..., tuple[ScriptedJudge, dict[str, Panelist]]]:
     """Build a scripted judge, and the panel in which it is every judge named."""
 
     def make(
-        script: Callable[[Request, int], Reply], *names: str, input_bound: int = 10, concurrency: int = 8
+        script: Callable[[Request, int], Reply],
+        *names: str,
+        input_bound: int = 10,
+        concurrency: int = 8,
     ) -> tuple[ScriptedJudge, dict[str, Panelist]]:
         judge = ScriptedJudge(script, input_bound=input_bound)
         return judge, {name: Panelist(judge, concurrency, None) for name in names}

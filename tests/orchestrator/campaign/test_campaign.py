@@ -62,7 +62,9 @@ def test_running_a_finished_campaign_again_asks_nothing(pair_study, tmp_path, sc
 
 def test_listeners_hear_rounds_replies_and_looks(batch_study, tmp_path):
     heard = []
-    with Campaign.open(batch_study(), ledger=tmp_path / "a.ledger", listener=heard.append) as campaign:
+    with Campaign.open(
+        batch_study(), ledger=tmp_path / "a.ledger", listener=heard.append
+    ) as campaign:
         result = campaign.run()
     assert [event.number for event in heard if isinstance(event, RoundStarted)] == list(
         range(len(result.looks))
@@ -121,9 +123,7 @@ def test_a_judge_that_accepts_everything_is_saturated(batch_study, tmp_path, scr
 
 
 def test_missing_usage_is_charged_in_full_and_said_to_be_estimated(pair_study, tmp_path, scripted):
-    judge, panel = scripted(
-        lambda request, attempt: Reply(text='{"winner": "A"}'), "front", "back"
-    )
+    judge, panel = scripted(lambda request, attempt: Reply(text='{"winner": "A"}'), "front", "back")
     study = pair_study(budget={"tokens": 30_000})
     with Campaign.open(study, ledger=tmp_path / "a.ledger", panel=panel) as campaign:
         result = campaign.run()
@@ -140,9 +140,10 @@ def test_a_budget_of_requests_counts_failed_attempts(pair_study, tmp_path, scrip
 
     judge, panel = scripted(answer, "front", "back", concurrency=1)
     study = pair_study(budget={"requests": 50})
-    with Campaign.open(
-        study, ledger=tmp_path / "a.ledger", panel=panel, policy=AT_ONCE
-    ) as campaign, contextlib.suppress(JudgeUnavailable):
+    with (
+        Campaign.open(study, ledger=tmp_path / "a.ledger", panel=panel, policy=AT_ONCE) as campaign,
+        contextlib.suppress(JudgeUnavailable),
+    ):
         campaign.run()
     assert len(judge.asked) <= 50
     with Ledger.open(tmp_path / "a.ledger", read_only=True) as ledger:
@@ -210,9 +211,23 @@ def test_one_bad_request_is_given_up_and_the_campaign_goes_on(pair_study, tmp_pa
     assert decisions(replay(path)) == decisions(result)
 
 
-def test_passing_faults_are_asked_again_and_every_query_counts_once(
+def test_a_judge_that_rejects_everything_is_stopped_and_loses_no_question(
     pair_study, tmp_path, scripted
 ):
+    def answer(request, attempt):
+        raise RequestRefused("400: what is this", reason="rejected", status=400)
+
+    judge, panel = scripted(answer, "front", "back", concurrency=1)
+    path = tmp_path / "a.ledger"
+    with Campaign.open(pair_study(), ledger=path, panel=panel) as campaign:
+        with pytest.raises(JudgeUnavailable, match="what is this"):
+            campaign.run()
+    assert len(judge.asked) == 2
+    with Ledger.open(path, read_only=True) as ledger:
+        assert ledger.summary().answered == 0
+
+
+def test_passing_faults_are_asked_again_and_every_query_counts_once(pair_study, tmp_path, scripted):
     def answer(request, attempt):
         if attempt == 1 and request.cell.replicate == 0:
             raise RateLimited("slow down", retry_after=400.0, status=429)
@@ -243,9 +258,7 @@ class Killed(BaseException):
 
 
 @pytest.mark.parametrize("after", [0, 1, 37, 110])
-def test_a_run_cut_off_anywhere_goes_on_to_the_same_decision(
-    after, pair_study, tmp_path, scripted
-):
+def test_a_run_cut_off_anywhere_goes_on_to_the_same_decision(after, pair_study, tmp_path, scripted):
     with Campaign.open(pair_study(), ledger=tmp_path / "whole.ledger") as campaign:
         whole = campaign.run()
     simulated = Campaign.open(pair_study(), ledger=tmp_path / "other.ledger")
@@ -268,7 +281,10 @@ def test_a_run_cut_off_anywhere_goes_on_to_the_same_decision(
             return await self._judge.ask(request)
 
     path = tmp_path / "cut.ledger"
-    panel = {name: type(simulated._asker.panel[name])(Dying(judge), 4, None) for name, judge in judges.items()}
+    panel = {
+        name: type(simulated._asker.panel[name])(Dying(judge), 4, None)
+        for name, judge in judges.items()
+    }
     campaign = Campaign.open(pair_study(), ledger=path, panel=panel)
     with pytest.raises(Killed):
         campaign.run()
