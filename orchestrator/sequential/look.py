@@ -188,8 +188,7 @@ def _checked_clock(
     if history:
         last = history[-1]
         state = last.decision.state
-        ended = last.final or state != "continue"
-        if ended and not (open_ended and state in REOPENED_BY_BUDGET):
+        if state != "continue" and not (open_ended and state in REOPENED_BY_BUDGET):
             raise StoppingError(
                 f"the study ended at look {last.number} ({state}); a look after the end has no "
                 "level. Plan a new study, or use a confidence sequence if budget may be added"

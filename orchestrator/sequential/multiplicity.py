@@ -119,8 +119,7 @@ def _by_max_z(
     for trail, contrast in zip(trails, measured, strict=True):
         result = _tested(plan, trail, contrast, clock, level=share, base=share)
         if bound is not None and result.tested:
-            lower = min(bound, result.bound)
-            result = _judged(plan, replace(result, bound=lower), lower, None)
+            result = _judged(plan, replace(result, bound=bound), bound, None)
         settled = _settled(trail, contrast)
         if settled.verdict in _SETTLED:
             result = replace(result, verdict=settled.verdict)

@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 from scipy.stats import multivariate_normal, norm
 
 from benchtrial.errors import StoppingError
-from benchtrial.orchestrator.sequential import boundaries, exit_probabilities, spent_alpha
+from benchtrial.orchestrator.sequential import (
+    boundaries,
+    canonical,
+    exit_probabilities,
+    spent_alpha,
+)
 from benchtrial.orchestrator.sequential.canonical import MIN_GROWTH, own_bound
 
 RULES = ("kim-demets", "obrien-fleming", "pocock")
@@ -153,6 +158,18 @@ def test_information_that_does_not_grow_is_tested_on_its_own(rule, second):
 def test_hardly_grown_information_has_a_bound():
     bounds = boundaries("kim-demets", [0.3, 0.30001, 1.0], information=[1.0, 1.0011, 2.0])
     assert bounds[0] - 0.05 < bounds[1] < 6.0
+
+
+def test_a_finer_grid_changes_nothing(monkeypatch):
+    # Long steps before short ones are the hard case: a smooth density, a narrow step.
+    information = [1.0, 1.002, 5.0, 5.01, 40.0, 40.1, 400.0]
+    fractions = [0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0]
+    coarse = [boundaries(rule, fractions, information=information) for rule in RULES]
+    monkeypatch.setattr(canonical, "PANEL_WIDTHS", canonical.PANEL_WIDTHS / 3)
+    canonical._front.cache_clear()
+    fine = [boundaries(rule, fractions, information=information) for rule in RULES]
+    canonical._front.cache_clear()
+    np.testing.assert_allclose(coarse, fine, atol=1e-9)
 
 
 def test_drift_moves_the_exit_to_its_side():
