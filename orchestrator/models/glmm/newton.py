@@ -19,9 +19,12 @@ from benchtrial.orchestrator.models.glmm.likelihood import Likelihood, Posterior
 Floats = npt.NDArray[np.float64]
 Solver = Callable[[Floats], Floats]
 
-TOLERANCE = 1e-12
-"""Newton decrement at which a fit stops: the estimates are then within 1e-6 standard errors of the
-maximum, and one more step is taken."""
+TOLERANCE = 1e-14
+"""Newton decrement that a fit must reach: the estimates are then within 1e-7 standard errors of the
+maximum. The last step is taken when its own decrement times the last fall promises this much."""
+
+SETTLED = 1e-4
+"""Newton decrement below which that promise is believed."""
 
 REFIT_TOLERANCE = 1e-8
 """The same for a bootstrap refit: 1e-4 standard errors, far below the bootstrap's own noise."""
@@ -128,7 +131,7 @@ def maximize(
         step, previous = solve(gradient), decrement
         decrement = float(gradient @ step)
         fall = decrement / previous
-        if decrement < tolerance:
+        if decrement < SETTLED and decrement * min(fall, 1.0) < tolerance:
             again = _variances_to_release(posterior, free, may_vanish)
             if not again.size:
                 return _finish(likelihood, parameters + step, penalty, free, iteration + 1)
