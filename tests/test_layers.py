@@ -2,7 +2,7 @@
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 
 import pytest
@@ -16,8 +16,11 @@ CAMPAIGN = "benchtrial.orchestrator.campaign"
 ERRORS = "benchtrial.errors"
 NUMBERS = {"numpy", "pandas"}
 
+READING = {ERRORS, "benchtrial.adapters", "benchtrial.designs", "pydantic", "pydantic_core"}
+KEEPING = {ERRORS, "benchtrial", "benchtrial.adapters", "sqlalchemy"}
+
 # Room -> what it may import besides itself and the standard library.
-ROOMS: dict[str, set[str]] = {
+ROOMS: dict[str, Set[str]] = {
     ERRORS: set(),
     "benchtrial.designs": {ERRORS, *NUMBERS},
     "benchtrial.adapters": {ERRORS, "pydantic"},
@@ -25,14 +28,8 @@ ROOMS: dict[str, set[str]] = {
     "benchtrial.adapters.simulated": {ERRORS, "benchtrial.adapters", "numpy"},
     MODELS: {ERRORS, "benchtrial.designs.balance", "scipy", *NUMBERS},
     SEQUENTIAL: {ERRORS, MODELS, "scipy", *NUMBERS},
-    **{
-        room: {ERRORS, "benchtrial.adapters", "benchtrial.designs", "pydantic", "pydantic_core", *NUMBERS, *STUDY}
-        for room in STUDY
-    },
-    **{
-        room: {ERRORS, "benchtrial", "benchtrial.adapters", "sqlalchemy", *NUMBERS, *RECORD}
-        for room in RECORD
-    },
+    **dict.fromkeys(STUDY, frozenset(READING | NUMBERS | STUDY)),
+    **dict.fromkeys(RECORD, frozenset(KEEPING | NUMBERS | RECORD)),
     CAMPAIGN: {
         ERRORS,
         "benchtrial",

@@ -59,7 +59,7 @@ def test_another_process_draws_the_same_designs():
         "s.loader.exec_module(m); print(m.fingerprints())"
     )
     for hash_seed in ("1", "2"):
-        printed = subprocess.run(  # noqa: S603  (this interpreter, this file)
+        printed = subprocess.run(
             [sys.executable, "-c", script],
             env={**os.environ, "PYTHONHASHSEED": hash_seed},
             capture_output=True,

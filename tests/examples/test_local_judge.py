@@ -123,7 +123,7 @@ def test_the_real_model_answers_one_question_in_the_form_it_is_held_to(
 def test_the_program_serves_until_it_is_told_to_stop(serve: ModuleType, weights: Path) -> None:
     # The file was verified by the fixture; --weights spares a second reading of 98 MB.
     command = [sys.executable, serve.__file__ or "", "--port", "0", "--weights", str(weights)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:  # noqa: S603
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
         try:
             assert program.stdout is not None
             announcement = program.stdout.readline()

@@ -225,5 +225,5 @@ def test_a_second_run_of_the_same_campaign_is_refused(judge, study, tmp_path):
     code, _, err = finish(benchtrial("run", study, "--ledger", ledger))
     assert code == 6
     assert str(process.pid) in err
-    code, out, err = finish(process)
+    code, _, err = finish(process)
     assert code in {0, 3, 4}, err

@@ -163,9 +163,11 @@ def test_exhausted_credit_stops_that_judge_lets_the_other_finish_and_can_be_resu
 
     judge, panel = scripted(answer, "front", "back")
     path = tmp_path / "a.ledger"
-    with Campaign.open(pair_study(), ledger=path, panel=panel, policy=AT_ONCE) as campaign:
-        with pytest.raises(JudgeUnavailable, match="billing") as stopped:
-            campaign.run()
+    with (
+        Campaign.open(pair_study(), ledger=path, panel=panel, policy=AT_ONCE) as campaign,
+        pytest.raises(JudgeUnavailable, match="billing") as stopped,
+    ):
+        campaign.run()
     assert stopped.value.exit_code == 5
     asked = [request.cell.judge for request in judge.asked]
     assert asked.count("front") == 60  # its whole round
@@ -184,11 +186,13 @@ def test_one_retry_layer_asks_exactly_as_often_as_the_policy_says(pair_study, tm
         raise TransientError("always 503", status=503)
 
     judge, panel = scripted(answer, "front", "back", concurrency=1)
-    with Campaign.open(
-        pair_study(), ledger=tmp_path / "a.ledger", panel=panel, policy=AT_ONCE
-    ) as campaign:
-        with pytest.raises(JudgeUnavailable, match="always 503"):
-            campaign.run()
+    with (
+        Campaign.open(
+            pair_study(), ledger=tmp_path / "a.ledger", panel=panel, policy=AT_ONCE
+        ) as campaign,
+        pytest.raises(JudgeUnavailable, match="always 503"),
+    ):
+        campaign.run()
     assert len(judge.asked) == 6  # three attempts for the first request of each judge, no storm
     with Ledger.open(tmp_path / "a.ledger", read_only=True) as ledger:
         assert ledger.summary().attempts == 6
@@ -219,9 +223,11 @@ def test_a_judge_that_rejects_everything_is_stopped_and_loses_no_question(
 
     judge, panel = scripted(answer, "front", "back", concurrency=1)
     path = tmp_path / "a.ledger"
-    with Campaign.open(pair_study(), ledger=path, panel=panel) as campaign:
-        with pytest.raises(JudgeUnavailable, match="what is this"):
-            campaign.run()
+    with (
+        Campaign.open(pair_study(), ledger=path, panel=panel) as campaign,
+        pytest.raises(JudgeUnavailable, match="what is this"),
+    ):
+        campaign.run()
     assert len(judge.asked) == 2
     with Ledger.open(path, read_only=True) as ledger:
         assert ledger.summary().answered == 0
@@ -235,7 +241,7 @@ def test_passing_faults_are_asked_again_and_every_query_counts_once(pair_study, 
             raise TransientError("reset", may_be_billed=True)
         return Reply(text='{"winner": "B"}', usage=Usage(5, 5))
 
-    judge, panel = scripted(answer, "front", "back")
+    _, panel = scripted(answer, "front", "back")
     path = tmp_path / "a.ledger"
     patient = RetryPolicy(attempts=4, hint_cap_s=1e6, waits=False)
     with Campaign.open(pair_study(), ledger=path, panel=panel, policy=patient) as campaign:
@@ -401,7 +407,7 @@ def test_tell_takes_ratings_by_item_or_in_displayed_order(batch_study, tmp_path)
     study = batch_study(judges=[{"id": "ann", "provider": "ask", "price": "free"}])
     with Campaign.open(study, ledger=tmp_path / "a.ledger") as campaign:
         first, second = campaign.ask(2)
-        campaign.tell(first, {item: "accept" for item in first.cell.items})
+        campaign.tell(first, dict.fromkeys(first.cell.items, "accept"))
         campaign.tell(second, ["reject"] * 8)
         ratings = campaign.ledger.ratings()
     assert ratings.groupby("batch")["rating"].mean().tolist() == [1.0, 0.0]
@@ -433,7 +439,7 @@ def test_an_unknown_price_is_never_zero(pair_study, tmp_path):
 
 def test_money_is_charged_to_the_last_digit(pair_study, tmp_path):
     study = pair_study(budget={"money": "1.00"})
-    price = {"input": Decimal("0.25"), "output": Decimal("2")}
+    price = {"input": Decimal("0.25"), "output": Decimal(2)}
     judges = tuple(
         one.model_copy(update={"price": type(study.judges[0].price)(**price)})
         for one in study.judges

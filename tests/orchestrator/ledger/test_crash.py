@@ -64,7 +64,7 @@ with ledger:
 
 
 def start(path: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(  # noqa: S603  (our own script)
+    return subprocess.Popen(
         [sys.executable, "-c", CAMPAIGN, path, str(QUERIES)], stdout=subprocess.PIPE, text=True
     )
 
@@ -197,15 +197,13 @@ def test_a_failing_fsync_is_never_silent(
     source.write_text(FAILING_FSYNC)
     compiler = shutil.which("cc")
     assert compiler is not None
-    subprocess.run(  # noqa: S603  (our own source)
-        [compiler, "-shared", "-fPIC", "-o", library, source], check=True
-    )
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
     environment = {
         **os.environ,
         "LD_PRELOAD": str(library),
         "BREAK_FSYNC": str(tmp_path / "broken"),
     }
-    done = subprocess.run(  # noqa: S603  (our own script)
+    done = subprocess.run(
         [sys.executable, "-c", WRITE_UNTIL_REFUSED, path],
         env=environment,
         capture_output=True,

@@ -304,6 +304,9 @@ def test_a_query_given_up_is_answered_and_missing_until_a_reply_comes(ledger: Le
     assert (row["state"], row["reason"]) == ("failed", "transport")
     with pytest.raises(LedgerError, match="has its verdicts already"):
         run(ledger.give_up(pair(1).key, [failed]))
+    with Ledger.open(ledger.path, read_only=True) as again:
+        assert again.answered(pair(1).key)
+        assert not again.answered(pair(2).key)
     run(ledger.reply(lost, Reply("A"), [Verdict()], CHARGED, parser="1"))
     assert ledger.missing().empty
     assert len(ledger.comparisons()) == 1

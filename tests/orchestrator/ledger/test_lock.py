@@ -35,7 +35,7 @@ def dead_pid() -> int:
 
 def test_a_second_process_is_refused_with_pid_and_host(path: Path, ledger: Ledger) -> None:
     ledger.close()
-    with subprocess.Popen(  # noqa: S603  (our own script)
+    with subprocess.Popen(
         [sys.executable, "-c", HOLD, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         assert process.stdout is not None
@@ -126,3 +126,21 @@ def test_without_flock_the_pid_decides(
         Ledger.open(path)
     write_lock(path, dead_pid(), socket.gethostname())
     Ledger.open(path).close()
+
+
+def test_a_lock_file_removed_under_our_hands_is_not_a_lock(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its holder closes between our open and our flock: we would hold a file that nobody sees."""
+    flock, removals = lock.fcntl.flock, iter([True])
+
+    def removed_just_now(descriptor: int, operation: int) -> None:
+        flock(descriptor, operation)
+        if next(removals, False):
+            lock.lock_path(path).unlink()
+
+    monkeypatch.setattr(lock.fcntl, "flock", removed_just_now)
+    held = lock.acquire(path)
+    with pytest.raises(LedgerLocked):
+        lock.acquire(path)
+    held.release()

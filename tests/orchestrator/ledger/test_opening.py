@@ -220,7 +220,7 @@ def test_replay_from_a_read_only_folder(
     ledger.close()
     before = {file.name: fingerprint(file) for file in open_folder.iterdir()}
     open_folder.chmod(0o555)
-    done = subprocess.run(  # noqa: S603  (our own script)
+    done = subprocess.run(
         [sys.executable, "-c", READ_IN_A_READ_ONLY_FOLDER, path, target, str(NOBODY)],
         capture_output=True,
         text=True,

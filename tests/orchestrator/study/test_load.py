@@ -192,7 +192,7 @@ def test_texts_are_utf8_whatever_the_locale(load, tmp_path):
         "print(ascii(Study.from_file(sys.argv[1]).items[0].text))"
     )
     environment = os.environ | {"PYTHONUTF8": "0", "LC_ALL": "C"}
-    done = subprocess.run(  # noqa: S603
+    done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path / "study.toml")],
         capture_output=True,
         text=True,

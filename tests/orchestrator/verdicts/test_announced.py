@@ -19,7 +19,11 @@ SUCCESS = ("SUCCESS", "NOT SUCCESS")
 
 CELL = PairCell("judge", "prompt", "x", "y", "quality")
 
+GOOD = ("good", "good enough")
 TEXTS = [
+    ("The form is\nFinal verdict: A or B\n\nFinal verdict: A", AB, "A"),
+    ("Final verdict: good enough", GOOD, "B"),
+    ("Final verdict: good", GOOD, "A"),
     ("Answer B is better.", AB, "B"),
     ("answer_b is better", AB, "B"),
     ("B", AB, "B"),

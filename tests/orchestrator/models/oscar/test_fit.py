@@ -263,11 +263,10 @@ def test_a_warm_start_ends_where_a_cold_one_does(simulate: Simulate) -> None:
     assert warm.minimum.iterations < cold.minimum.iterations
 
 
-def test_a_large_table_is_started_from_a_thinned_one(simulate: Simulate) -> None:
-    table = simulate(22_000, seed=11)
-    fit = fit_oscar(table)
+def test_a_large_table_is_summed_as_exactly(simulate: Simulate) -> None:
+    """110,000 records take several blocks of the kernel."""
+    fit = fit_oscar(simulate(22_000, seed=11))
     assert fit.minimum.gradient_per_comparison < 1e-10
-    assert fit.minimum.iterations <= 5
 
 
 def test_separation_is_finite_and_named(wins: Wins) -> None:
