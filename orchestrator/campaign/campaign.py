@@ -23,7 +23,13 @@ from benchtrial.adapters import BatchCell, PairCell, Reply, Request, RetryPolicy
 from benchtrial.errors import InputError, Interrupted, JudgeUnavailable, StudyChanged
 from benchtrial.orchestrator.budget import Budget, Limits
 from benchtrial.orchestrator.campaign.asking import Asker, Panelist, RoundEnd
-from benchtrial.orchestrator.campaign.deciding import Evidence, covariates, stopping_plan, weigh
+from benchtrial.orchestrator.campaign.deciding import (
+    Evidence,
+    as_emitted,
+    covariates,
+    stopping_plan,
+    weigh,
+)
 from benchtrial.orchestrator.campaign.events import Listener, LookTaken, RoundStarted, ignore
 from benchtrial.orchestrator.campaign.judges import panel_of
 from benchtrial.orchestrator.campaign.planning import Question, rounds
@@ -275,7 +281,7 @@ class Campaign:
     def _weigh(self) -> Evidence:
         study = self.study
         if study.kind == "batch":
-            table = self.ledger.ratings(self._covariates)
+            table = as_emitted(self.ledger.ratings(self._covariates), self.ledger.missing())
         else:
             table = self.ledger.comparisons(self._covariates, outcome=study.analysis.outcomes)
             table = table[~self._half_asked(table)]

@@ -23,6 +23,8 @@ from benchtrial.orchestrator.sequential import Best, Difference, Futility, Stopp
 from benchtrial.orchestrator.study import AnalysisSpec, StoppingSpec, Study, sha256_of
 
 Pair = tuple[str, str]
+# Reasons of a rating that the judge did give; the others mean that it gave none.
+EMITTED = ("ambiguous", "out_of_range", "unparseable")
 NOT_ESTIMABLE = Estimate(value=nan, se=nan, low=nan, high=nan, p=nan)
 
 
@@ -101,6 +103,25 @@ def covariates(study: Study) -> Covariates:
         judge_families=judge_families if known else {},
         rubrics={one.id: sha256_of(one.rubric) for one in study.criteria},
     )
+
+
+def as_emitted(ratings: pd.DataFrame, missing: pd.DataFrame) -> pd.DataFrame:
+    """Add to a table of ratings the ones that were emitted but cannot be read, as NaN.
+
+    They carry no value, but they stood before others: the model sums over what they may have been.
+    A batch of which nothing can be read says nothing and stays out.
+    """
+    if "batch" not in missing:
+        return ratings
+    unread = missing[(missing["state"] == "invalid") & missing["reason"].isin(EMITTED)]
+    batch = ["judge", "batch", "criterion", "repetition"]
+    columns = [*batch, "position", "item"]
+    readable = ratings[batch].drop_duplicates()
+    unread = unread[columns].merge(readable, on=batch)
+    if unread.empty:
+        return ratings
+    table = pd.concat([ratings, unread.astype({"batch": int, "position": int})])
+    return table.sort_values([*batch, "position"], kind="stable", ignore_index=True)
 
 
 def weigh(study: Study, table: pd.DataFrame, plan: StoppingPlan) -> Evidence:

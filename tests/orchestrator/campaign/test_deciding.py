@@ -1,0 +1,151 @@
+"""From tables to estimates, without ledgers or judges."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchtrial.orchestrator.campaign.deciding import (
+    as_emitted,
+    covariates,
+    stopping_plan,
+    weigh,
+    weigh_comparisons,
+)
+from benchtrial.orchestrator.models import fit_glmm, fit_oscar
+from benchtrial.orchestrator.sequential import Best, Difference
+
+
+def ratings_of(study, *, batches, seed, judge="markov"):
+    """Independent ratings: good items are accepted with 0.8, poor ones with 0.3."""
+    random = np.random.default_rng(seed)
+    rows = []
+    for batch in range(batches):
+        for position, index in enumerate(random.permutation(len(study.items)), start=1):
+            item = study.items[index]
+            chance = 0.8 if item.group == "good" else 0.3
+            rating = float(random.random() < chance)
+            rows.append((judge, batch, position, item.id, rating, "quality", 0))
+    columns = ["judge", "batch", "position", "item", "rating", "criterion", "repetition"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def test_the_estimate_of_a_batch_study_is_the_models_own(batch_study):
+    study = batch_study()
+    table = ratings_of(study, batches=40, seed=1)
+    plan = stopping_plan(study)
+    assert plan.target == Difference("good", "poor")
+    evidence = weigh(study, table, plan)
+    groups = pd.Series(study.groups)
+    expected = fit_glmm(table, lags=1).group_difference(groups, "good", "poor")
+    assert evidence.estimates["good", "poor"].value == pytest.approx(expected.value, abs=1e-9)
+    assert evidence.estimates["good", "poor"].se == pytest.approx(expected.se, rel=1e-9)
+    assert evidence.saturated is None
+    assert evidence.unidentified is None
+
+
+def test_the_panel_averages_its_judges(batch_study):
+    study = batch_study()
+    twins = tuple(study.judges[0].model_copy(update={"id": name}) for name in ("one", "two"))
+    stopping = study.stopping.model_copy(update={"panel": ("one", "two")})
+    study = study.model_copy(update={"judges": twins, "stopping": stopping})
+    tables = [
+        ratings_of(study, batches=30, seed=n, judge=name) for n, name in ((1, "one"), (2, "two"))
+    ]
+    evidence = weigh(study, pd.concat(tables, ignore_index=True), stopping_plan(study))
+    groups = pd.Series(study.groups)
+    each = [fit_glmm(table).group_difference(groups, "good", "poor") for table in tables]
+    estimate = evidence.estimates["good", "poor"]
+    assert estimate.value == pytest.approx(np.mean([one.value for one in each]), abs=1e-9)
+    assert estimate.se == pytest.approx(np.hypot(each[0].se, each[1].se) / 2, rel=1e-9)
+
+
+def test_no_look_before_there_is_something_to_see(batch_study):
+    study = batch_study()
+    early = weigh(study, ratings_of(study, batches=4, seed=1), stopping_plan(study))
+    assert np.isnan(early.estimates["good", "poor"].value)
+    assert "so far 4 and 4" in early.warnings[0]
+    enough = weigh(study, ratings_of(study, batches=5, seed=1), stopping_plan(study))
+    assert np.isfinite(enough.estimates["good", "poor"].value)
+    nothing = weigh(study, ratings_of(study, batches=0, seed=1), stopping_plan(study))
+    assert nothing.warnings == ("no valid rating yet",)
+
+
+def test_a_rating_that_cannot_be_read_is_summed_over_and_not_dropped(batch_study):
+    study = batch_study()
+    table = ratings_of(study, batches=30, seed=3)
+    lost = (table["batch"] == 2) & (table["position"] == 4)
+    missing = table[lost].assign(state="invalid", reason="out_of_range").drop(columns="rating")
+    blank = missing.assign(batch=77, state="invalid", reason="unparseable")  # nothing readable
+    omitted = table[(table["batch"] == 3) & (table["position"] == 8)]
+    omitted = omitted.assign(state="invalid", reason="omitted").drop(columns="rating")
+    rest = table[~lost & ~((table["batch"] == 3) & (table["position"] == 8))]
+    emitted = as_emitted(rest, pd.concat([missing, blank, omitted]))
+    assert len(emitted) == len(rest) + 1
+    assert emitted["rating"].isna().sum() == 1
+    assert 77 not in set(emitted["batch"])
+    value = weigh(study, emitted, stopping_plan(study)).estimates["good", "poor"].value
+    truth = [fit_glmm(rest.copy()), fit_glmm(table)]
+    assert value == pytest.approx(
+        np.mean(
+            [fit.group_difference(pd.Series(study.groups), "good", "poor").value for fit in truth]
+        ),
+        abs=0.1,  # one rating of 240; the exact sum is tested with the model
+    )
+
+
+def test_the_estimate_of_a_pair_study_is_the_panels_log_odds(pair_study):
+    study = pair_study()
+    random = np.random.default_rng(5)
+    names = ["strong", "middle", "weak"]
+    rows = [
+        (
+            judge,
+            f"p{prompt}",
+            a,
+            b,
+            float(random.random() < 0.5 + 0.2 * (names.index(b) > names.index(a))),
+        )
+        for judge in ("front", "back")
+        for prompt in range(20)
+        for a in names
+        for b in names
+        if a != b
+    ]
+    table = pd.DataFrame(rows, columns=["judge", "prompt", "first", "second", "outcome"])
+    plan = stopping_plan(study)
+    assert plan.target == Best(("strong", "middle", "weak"))
+    evidence = weigh_comparisons(table, study.analysis, study.stopping, plan.target.pairs())
+    fit = fit_oscar(table, terms="position", reference=study.stopping.reference)
+    assert set(evidence.estimates) == set(plan.target.pairs())
+    for (a, b), estimate in evidence.estimates.items():
+        assert estimate.value == pytest.approx(fit.log_odds(a, b).value, abs=1e-9)
+
+
+def test_an_unidentified_table_is_said_to_be_so_and_never_raises(pair_study):
+    study = pair_study()
+    table = pd.DataFrame(
+        {
+            "judge": ["front"] * 4,
+            "prompt": ["p1", "p2", "p1", "p2"],
+            "first": ["strong", "middle"] * 2,
+            "second": ["middle", "strong"] * 2,
+            "outcome": [1.0, 0.0, 1.0, 1.0],
+        }
+    )
+    evidence = weigh_comparisons(
+        table, study.analysis, study.stopping, stopping_plan(study).target.pairs()
+    )
+    assert evidence.unidentified
+    assert all(np.isnan(one.value) for one in evidence.estimates.values())
+
+
+def test_covariates_carry_lengths_in_characters_and_families_only_where_all_are_known(pair_study):
+    study = pair_study()
+    known = covariates(study)
+    assert known.lengths["p3", "strong"] == len("strong 3")
+    assert known.families == {}
+    related = tuple(one.model_copy(update={"family": "kin"}) for one in study.candidates)
+    judges = tuple(one.model_copy(update={"family": "other"}) for one in study.judges)
+    all_known = covariates(study.model_copy(update={"candidates": related, "judges": judges}))
+    assert all_known.families == dict.fromkeys(("strong", "middle", "weak"), "kin")
+    assert all_known.judge_families == {"front": "other", "back": "other"}
