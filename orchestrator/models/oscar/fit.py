@@ -37,11 +37,6 @@ from benchtrial.orchestrator.models.oscar.newton import Point, minimise
 from benchtrial.orchestrator.models.oscar.result import OscarFit
 from benchtrial.orchestrator.models.oscar.table import Comparisons, Floats, encode
 
-#: Rows above which a thinned table is fitted first: its optimum saves most full passes.
-THIN_ABOVE = 100_000
-#: Rows the thinned table keeps.
-THINNED = 25_000
-
 
 @dataclass(frozen=True)
 class Specification:
@@ -171,17 +166,14 @@ def _fit(
 ) -> OscarFit:
     cells = group(data, model, length)
     theta = np.zeros(model.size) if start is None else start.carried_to(data, model)
-    bounded, ridge = model.log_sensitivities, specification.ridge
-    rows = len(cells.outcome)
-    if start is None and length is not None and rows > THIN_ABOVE:
-        sample = cells.thinned(rows // THINNED)
-        rough = minimise(_penalized(sample, model, ridge), theta, bounded, len(sample.outcome))
-        theta = rough.point.theta
+    ridge = specification.ridge
     return OscarFit(
         data=data,
         model=model,
         ridge=ridge,
-        minimum=minimise(_penalized(cells, model, ridge), theta, bounded, data.size),
+        minimum=minimise(
+            _penalized(cells, model, ridge), theta, model.log_sensitivities, data.size
+        ),
         length_scale=_length_scale(data, specification),
         named_panel=specification.panel,
         notes=(*data.notes, *notes, *_dropped_columns(data, model)),

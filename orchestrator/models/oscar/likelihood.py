@@ -24,8 +24,6 @@ from benchtrial.orchestrator.models.oscar.cells import Cells
 from benchtrial.orchestrator.models.oscar.model import Model
 from benchtrial.orchestrator.models.oscar.table import Floats, Ints
 
-#: Records per pass through the kernel: eight columns of this many doubles fit a core's own cache.
-BLOCK = 16_384
 #: Factors (1 + e) <= 2 multiplied before one logarithm is taken; 2^8 is far from overflow.
 LOG_EVERY = 8
 
@@ -100,43 +98,42 @@ def row_predictor(cells: Cells, model: Model, natural: Floats) -> Floats:
 
 
 def _logistic(cells: Cells, model: Model, natural: Floats) -> _Sums:
-    eta = row_predictor(cells, model, natural)
-    probability = np.empty_like(eta)
-    weight = np.empty_like(eta)
-    softplus = 0.0
-    for begin in range(0, len(eta), BLOCK):
-        part = slice(begin, begin + BLOCK)
-        block = eta[part]
+    """Sum over the rows of each cell, one cache-sized block of cells after the other."""
+    eta, slope = predictor(cells, model, natural)
+    moments = np.empty((2 if slope is None else 5, len(eta)))
+    loss = 0.0
+    for mine, rows, gather in cells.blocks:
+        outcome = cells.outcome[rows]
+        block = eta[mine]
+        length = None
+        if slope is not None and cells.length is not None:
+            length = cells.length[rows]
+            repeats = cells.rows_per_cell[mine]
+            block = np.repeat(block, repeats) + np.repeat(slope[mine], repeats) * length
         decay = np.exp(-np.abs(block))
         decay += 1.0
         positive = np.maximum(block, 0.0)
+        larger = 1.0 / decay
+        weight = larger * (1.0 - larger)
+        # p = 1/2 + (larger - 1/2) with the sign of eta; the residual is p - y, times the count.
+        residual = np.copysign(larger - 0.5, block)
+        residual += 0.5
         if cells.count is None:
-            softplus += float(positive.sum()) + _log_of_product(decay)
+            loss += float(positive.sum()) + _log_of_product(decay)
         else:
-            softplus += float(cells.count[part] @ (positive + np.log(decay)))
-        larger = np.reciprocal(decay, out=decay)
-        np.multiply(larger, 1.0 - larger, out=weight[part])
-        larger -= 0.5
-        np.copysign(larger, block, out=larger)
-        np.add(larger, 0.5, out=probability[part])
-    loss = softplus - float(cells.outcome @ eta)
-    if cells.count is not None:
-        probability *= cells.count
-        weight *= cells.count
-    r = cells.total(probability) - cells.outcome_sum
-    w = cells.total(weight)
-    if "length" not in model.terms:
-        return _Sums(loss, r, w)
-    assert cells.length is not None  # noqa: S101  (grouping for a length term keeps lengths)
-    weight_length = weight * cells.length
-    return _Sums(
-        loss,
-        r,
-        w,
-        rl=cells.total(probability * cells.length) - cells.outcome_length_sum,
-        wl=cells.total(weight_length),
-        wll=cells.total(weight_length * cells.length),
-    )
+            count = cells.count[rows]
+            loss += float(count @ (positive + np.log(decay)))
+            residual *= count
+            weight *= count
+        residual -= outcome
+        loss -= float(outcome @ block)
+        columns = [residual, weight]
+        if length is not None:
+            weight_length = weight * length
+            columns += [residual * length, weight_length, weight_length * length]
+        for moment, column in zip(moments, columns, strict=True):
+            moment[mine] = column if length is None else gather @ column
+    return _Sums(loss, *moments)
 
 
 def _log_of_product(factors: Floats) -> float:
