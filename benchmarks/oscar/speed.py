@@ -5,15 +5,17 @@
 
 Every figure is the smallest of several runs in one process on one core, once by the clock and once
 by the processor time of the process, which is the fairer of the two on a machine that others use.
-*fit* starts from codes that are checked once (``encode``), *from the table* includes the checks of a
-table of integer ids. Plain Bradley-Terry is compared with evalica from the same arrays in the same
-run; OSCAR with an L-BFGS-B fit of the same loss, written row by row, at its tightest tolerance.
+*fit* starts from codes that are checked once (``encode``), *from the table* includes the checks of
+a table of integer ids. Plain Bradley-Terry is compared with evalica from the same arrays in the
+same run; OSCAR with an L-BFGS-B fit of the same loss, written row by row, at its tightest
+tolerance.
 """
 
 import argparse
 import resource
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 import evalica
@@ -103,11 +105,10 @@ def curve(largest: int) -> str:
         frame = draw(records, 20, 8, max(200, records // 20))
         data = encode(frame)
         repeats = max(2, min(30, 1_000_000 // records))
-        cells = [f"{records:,}"]
-        for terms in ("", "position", "position+length+family"):
-            cells.append(shown(best(lambda t=terms: fit_oscar(data, terms=t), repeats)))
-        cells.append(shown(best(lambda: fit_oscar(data, terms="position").covariance, 2)))
-        rows.append(cells)
+        models = ("", "position", "position+length+family")
+        cells = [shown(best(partial(fit_oscar, data, terms=terms), repeats)) for terms in models]
+        covered = best(lambda data=data: fit_oscar(data, terms="position").covariance, 2)
+        rows.append([f"{records:,}", *cells, shown(covered)])
         records *= 10
     return table(["N", "J", "J+P", "OSCAR", "J+P with cluster covariance"], rows)
 
@@ -150,10 +151,10 @@ def against_evalica(records: int, candidates: int, repeats: int) -> list[str]:
 
 
 def against_lbfgs(records: int, candidates: int, judges: int) -> str:
-    """The largest difference of any coordinate to a row-by-row L-BFGS-B fit."""
+    """Find the largest difference of any coordinate to a row-by-row L-BFGS-B fit."""
     frame = draw(records, candidates, judges, records // 5)
     data = encode(frame)
-    clock, processor, fit = best(lambda: fit_oscar(data), 5)
+    clock, _, fit = best(lambda: fit_oscar(data), 5)
     model, length = fit.model, data.length_ratio / fit.length_scale
     own = data.same_family.astype(float)
     F = own[data.judge, data.first] - own[data.judge, data.second]
