@@ -198,8 +198,8 @@ def fit_checks(
                 + (
                     ""
                     if clusters > size
-                    else "; the cluster covariance needs more prompts than parameters (ask more "
-                    "prompts, or fit fewer terms)"
+                    else "; no cluster covariance, which needs more prompts than parameters (ask "
+                    "more prompts, fit fewer terms, or use covariance='model')"
                 )
             ),
         ),

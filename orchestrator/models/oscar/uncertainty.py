@@ -77,7 +77,11 @@ class Uncertainty:
         return basis
 
     def covariance(self, kind: Covariance) -> Floats:
-        """Covariance of the natural coordinates; NaN where the loss is not curved.
+        """Covariance of the natural coordinates.
+
+        NaN where the loss is not curved, and for the cluster covariance with no more prompts than
+        parameters: its scores then sum to zero in too many directions, and it would promise far
+        too much.
 
         Raises
         ------
@@ -94,7 +98,7 @@ class Uncertainty:
     def _cluster(self) -> Floats:
         basis = self.determined
         curved = basis.T @ self.point.hessian @ basis
-        if self.data.clusters == 1 or not _positive(curved):
+        if self.data.clusters <= self.model.size or not _positive(curved):
             return self._unknown
         scores = prompt_variance(self.data, self.model, self.natural, self.length)
         half = np.linalg.solve(curved, basis.T @ scores @ basis)

@@ -295,6 +295,14 @@ def test_no_more_prompts_than_parameters_keeps_position_only(simulate: Simulate)
     assert any("fitted with position only" in warning for warning in fit.warnings)
 
 
+def test_too_few_prompts_give_no_cluster_interval(simulate: Simulate) -> None:
+    """With 12 prompts for some 16 parameters a sandwich would promise far too much."""
+    fit = fit_oscar(simulate(12, seed=12), terms="position")
+    assert np.isnan(fit.log_odds(7, 0).se)
+    assert np.isfinite(fit.log_odds(7, 0, covariance="model").se)
+    assert any("no cluster covariance" in warning for warning in fit.warnings)
+
+
 def test_absent_columns_are_said(simulate: Simulate) -> None:
     table = simulate(100, seed=13).drop(columns=["first_length", "second_length"])
     fit = fit_oscar(table)
