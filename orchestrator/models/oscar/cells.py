@@ -22,7 +22,7 @@ COUNTERS_PER_RECORD = 8
 BLOCK = 16_384
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Cells:
     """Records grouped by (judge, first, second).
 
@@ -115,15 +115,13 @@ def group(data: Comparisons, model: Model, length: Floats | None) -> Cells:
         order, start = counting_sort(key, judges * candidates * candidates)
         occupied = key[order[start]]
         count = None if data.weight is None else data.weight[order]
-        outcome = data.outcome[order]
+        outcome = data.outcome[order] if count is None else data.outcome[order] * count
         rows_length: Floats | None = length[order]
-        ties = None if ties is None else ties[order]
+        if ties is not None:
+            ties = ties[order] if count is None else ties[order] * count
     else:
         occupied, count, outcome, ties = _aggregate(data, key, ties, judges * candidates**2)
         start, rows_length = np.arange(len(occupied)), None
-    if count is not None and "length" in model.terms:
-        outcome = outcome * count
-        ties = None if ties is None else ties * count
     judge, pair = np.divmod(occupied, candidates * candidates)
     first, second = np.divmod(pair, candidates)
     family = np.zeros(len(occupied))

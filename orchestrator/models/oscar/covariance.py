@@ -12,7 +12,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from benchtrial.orchestrator.models.oscar.cells import counting_sort
-from benchtrial.orchestrator.models.oscar.likelihood import davidson_mean, sensitivity
+from benchtrial.orchestrator.models.oscar.likelihood import sensitivity, three_outcomes
 from benchtrial.orchestrator.models.oscar.model import Model, family_contrast
 from benchtrial.orchestrator.models.oscar.table import Comparisons, Floats
 
@@ -48,7 +48,7 @@ def slot_a_probability(
     """Return P(A) + P(tie) / 2, per record in table order."""
     eta = record_predictor(data, model, natural, length)
     if model.tie:
-        return davidson_mean(eta, natural[model.block("tie")][data.judge])
+        return three_outcomes(eta, natural[model.block("tie")][data.judge])[1] + 0.5
     return logistic(eta)
 
 
@@ -112,7 +112,11 @@ def _record_scores(
     eta = record_predictor(data, model, natural, length)
     scores = natural[: model.candidates]
     tau = natural[model.block("tie")][data.judge] if model.tie else None
-    residual = data.outcome - (logistic(eta) if tau is None else davidson_mean(eta, tau))
+    if tau is None:
+        residual = data.outcome - logistic(eta)
+    else:
+        _, mean, drawn = three_outcomes(eta, tau)
+        residual = data.outcome - 0.5 - mean
     slope = residual * sensitivity(model, natural)[data.judge]
     columns = [data.first, data.second, data.judge + model.block("sensitivity").start]
     values = [slope, -slope, slope * (scores[data.first] - scores[data.second])]
@@ -124,9 +128,6 @@ def _record_scores(
         covariate = covariates[name]
         values.append(residual if covariate is None else residual * covariate)
     if tau is not None:
-        top = np.maximum(np.abs(eta) / 2, tau)
-        tie = np.exp(tau - top)
-        drawn = tie / (np.exp(eta / 2 - top) + np.exp(-eta / 2 - top) + tie)
         columns.append(data.judge + model.block("tie").start)
         values.append((data.outcome == 0.5) - drawn)
     return np.stack(columns, axis=1).astype(np.int32), np.stack(values, axis=1)

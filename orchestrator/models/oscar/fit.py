@@ -25,6 +25,7 @@ Source: OSCAR (arXiv 2609.24128), sections 3 and 5, appendices B and E.
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -131,15 +132,16 @@ def fit_oscar(
     )
     model, length = build_model(data, specification)
     clusters = data.clusters
-    dropped = [name for name in named if name != "position"]
+    dropped = tuple(name for name in named if name != "position")
     if clusters <= model.size and dropped:
-        size = model.size
-        specification = replace(specification, terms=("position",))
-        model, length = build_model(data, specification)
         notes.append(
-            f"{clusters} prompts for {size} parameters: fitted with position only; "
+            f"{clusters} prompts for {model.size} parameters: fitted with "
+            f"{'position only' if 'position' in named else 'no term'}; "
             f"{' and '.join(dropped)} left out until there are more prompts"
         )
+        kept = tuple(name for name in named if name == "position")
+        specification = replace(specification, terms=kept)
+        model, length = build_model(data, specification)
     return _fit(data, specification, model, length, notes=notes, start=start)
 
 
@@ -191,10 +193,15 @@ def _penalized(cells: Cells, model: Model, ridge: float) -> Callable[[Floats], P
             loss=raw.loss + ridge / 2 * float(theta @ theta),
             gradient=model.gradient(raw.gradient) + ridge * theta,
             hessian=model.hessian(raw.hessian) + penalty,
-            expected=lambda: model.hessian(raw.information) + penalty,
+            expected=partial(_expected, model, raw.information, ridge),
         )
 
     return at
+
+
+def _expected(model: Model, natural: Floats, ridge: float) -> Floats:
+    """Penalized expected information in free coordinates."""
+    return model.hessian(natural) + ridge * np.eye(model.size)
 
 
 def build_model(data: Comparisons, specification: Specification) -> tuple[Model, Floats | None]:

@@ -146,15 +146,9 @@ def _log_of_product(factors: Floats) -> float:
 def _davidson(cells: Cells, model: Model, natural: Floats) -> _Sums:
     assert cells.ties is not None  # noqa: S101  (grouping for a tie model counts them)
     eta = row_predictor(cells, model, natural)
-    repeats = cells.rows_per_cell
-    tau = natural[model.block("tie")][np.repeat(cells.judge, repeats)]
-    top = np.maximum(np.abs(eta) / 2, tau)
-    win, lose, tie = np.exp(eta / 2 - top), np.exp(-eta / 2 - top), np.exp(tau - top)
-    whole = win + lose + tie
+    tau = natural[model.block("tie")][np.repeat(cells.judge, cells.rows_per_cell)]
+    log_partition, mean, drawn = three_outcomes(eta, tau)
     count = np.ones_like(eta) if cells.count is None else cells.count
-    mean = (win - lose) / (2 * whole)
-    drawn = tie / whole
-    log_partition = top + np.log(whole)
     half = cells.outcome - count / 2
     loss = float(count @ log_partition - half @ eta - cells.ties @ tau)
     weight = count * ((1 - drawn) / 4 - mean**2)
@@ -175,12 +169,12 @@ def _davidson(cells: Cells, model: Model, natural: Floats) -> _Sums:
     )
 
 
-def davidson_mean(eta: Floats, tau: Floats) -> Floats:
-    """P(A) + P(tie) / 2 under Davidson's model (E.1)."""
+def three_outcomes(eta: Floats, tau: Floats) -> tuple[Floats, Floats, Floats]:
+    """Davidson's model: log partition function, (P(A) - P(B)) / 2 and P(tie) (E.1)."""
     top = np.maximum(np.abs(eta) / 2, tau)
     win, lose, tie = np.exp(eta / 2 - top), np.exp(-eta / 2 - top), np.exp(tau - top)
-    mean: Floats = (win + tie / 2) / (win + lose + tie)
-    return mean
+    whole = win + lose + tie
+    return top + np.log(whole), (win - lose) / (2 * whole), tie / whole
 
 
 def _assemble(cells: Cells, model: Model, natural: Floats, sums: _Sums) -> Derivatives:

@@ -26,7 +26,7 @@ CLEAR_SHARE = 1e-5
 TERMS = ("position", "length", "family")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Model:
     """What is fitted: the terms, and which coordinates are free.
 

@@ -38,7 +38,7 @@ ROUNDING = 1e-13
 FLAT = 1e-8
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Point:
     """Loss with ridge, its gradient, exact Hessian and expected information at ``theta``.
 
@@ -57,7 +57,7 @@ class Point:
         return self.expected()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Minimum:
     """Where the search ended: the point, the number of steps and whether it is stationary."""
 

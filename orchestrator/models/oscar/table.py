@@ -35,7 +35,7 @@ SPAN_PER_ROW = 4
 ROWS_NAMED = 5
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Comparisons:
     """A checked table of comparisons as integer codes.
 

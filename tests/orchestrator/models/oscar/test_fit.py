@@ -1,5 +1,6 @@
 """The fit: known values, two independent routes, and faults that must be named."""
 
+import pickle
 from collections.abc import Callable
 
 import numpy as np
@@ -253,6 +254,12 @@ def test_multiplicities_stand_for_copies(simulate: Simulate) -> None:
     copied = fit_oscar(copies, length_scale=1.5)
     np.testing.assert_allclose(weighted.scores, copied.scores, atol=1e-9)
     np.testing.assert_allclose(weighted.covariance, copied.covariance, atol=1e-9)
+
+
+def test_a_fit_can_be_sent_to_another_process(simulate: Simulate) -> None:
+    fit = fit_oscar(simulate(60, seed=10), terms="position")
+    again = pickle.loads(pickle.dumps(fit))  # noqa: S301  (written one line above)
+    pd.testing.assert_frame_equal(again.win_probability(), fit.win_probability())
 
 
 def test_a_warm_start_ends_where_a_cold_one_does(simulate: Simulate) -> None:
