@@ -31,7 +31,7 @@ from benchtrial.orchestrator.models.oscar.identification import (
     gap_check,
 )
 from benchtrial.orchestrator.models.oscar.likelihood import evaluate
-from benchtrial.orchestrator.models.oscar.model import Model
+from benchtrial.orchestrator.models.oscar.model import TERMS, Model
 from benchtrial.orchestrator.models.oscar.newton import Point
 from benchtrial.orchestrator.models.oscar.table import Comparisons, Floats, encode
 from benchtrial.orchestrator.models.oscar.uncertainty import FLAT_SHARE, Uncertainty
@@ -155,10 +155,7 @@ def _planned(frame: pd.DataFrame) -> Comparisons:
 def _terms(model: str, data: Comparisons) -> str:
     if model.lower() != "oscar":
         return model
-    lengths = data.length_ratio is not None and bool(np.isfinite(data.length_ratio).all())
-    families = data.same_family is not None
-    present = [("position", True), ("length", lengths), ("family", families)]
-    return "+".join(name for name, here in present if here)
+    return "+".join(name for name in TERMS if name not in data.lacking)
 
 
 def _nominal_scores(candidates: int) -> Floats:

@@ -259,15 +259,7 @@ def _length_scale(data: Comparisons, specification: Specification) -> float:
 
 def resolve_terms(terms: str | None, data: Comparisons) -> tuple[tuple[str, ...], list[str]]:
     """Terms in the order of the paper, and what was chosen on the caller's behalf."""
-    lengths = data.length_ratio
-    gaps = 0 if lengths is None else int(np.isnan(lengths).sum())
-    lacking = {}
-    if lengths is None:
-        lacking["length"] = "no columns first_length, second_length"
-    elif gaps:
-        lacking["length"] = f"{gaps} of {len(data)} rows have no length"
-    if data.same_family is None:
-        lacking["family"] = "no columns first_family, second_family, judge_family"
+    lacking = data.lacking
     if terms is None:
         chosen = tuple(name for name in TERMS if name not in lacking)
         absent = "".join(f"; without {name} ({why})" for name, why in lacking.items())
@@ -279,7 +271,7 @@ def resolve_terms(terms: str | None, data: Comparisons) -> tuple[tuple[str, ...]
         )
     for name in names:
         if name in lacking:
-            raise DataError(f"terms={terms!r}: cannot fit {name}, the table has {lacking[name]}")
+            raise DataError(f"terms={terms!r}: cannot fit {name}: {lacking[name]}")
     return tuple(name for name in TERMS if name in names), []
 
 

@@ -11,7 +11,7 @@ the numbers meaningless is a :class:`~benchtrial.errors.DataError`; what merely 
 is a note, which ends up in the warnings of the fit.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -28,6 +28,8 @@ LENGTHS = ("first_length", "second_length")
 FAMILIES = ("first_family", "second_family", "judge_family")
 #: Scores of a three-way verdict; any other outcome is a probability.
 VERDICT_SCORES = (0.0, 0.5, 1.0)
+#: Family of people, of whom none was trained with a candidate.
+PEOPLE = "people"
 #: Integer ids that span no more than this (and a few times the rows) are looked up, not hashed.
 SPAN = 1_000_000
 SPAN_PER_ROW = 4
@@ -59,6 +61,8 @@ class Comparisons:
         How often each record counts (its prompt's multiplicity), or None for once each.
     repetition
         Number of the repetition per record, or None if the table does not tell them apart.
+    lacking
+        Why a term cannot be fitted to this table, for each such term.
     notes
         What the reader should know about the table.
     """
@@ -78,6 +82,7 @@ class Comparisons:
     human: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool))
     weight: Floats | None = None
     repetition: Ints | None = None
+    lacking: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -175,6 +180,8 @@ def encode(frame: pd.DataFrame) -> Comparisons:
     if len(judges) == 1:
         notes.append(f"one judge only: win probabilities are those of {judges[0]}")
     families = _families(frame, judge, first, second, judges, candidates)
+    same, of_judge, of_candidate = families or (None, (), ())
+    ratio = _length_ratio(frame)
     return Comparisons(
         judges=judges,
         candidates=candidates,
@@ -184,10 +191,11 @@ def encode(frame: pd.DataFrame) -> Comparisons:
         first=first,
         second=second,
         outcome=outcome,
-        length_ratio=_length_ratio(frame),
-        same_family=families[0],
-        judge_families=families[1],
-        candidate_families=families[2],
+        length_ratio=ratio,
+        same_family=same,
+        judge_families=of_judge,
+        candidate_families=of_candidate,
+        lacking=_lacking(frame, ratio),
         human=_human(frame, judge, len(judges)),
         repetition=_repetitions(frame),
         notes=tuple(notes),
@@ -364,29 +372,37 @@ def _families(
     second: Ints,
     judges: pd.Index,
     candidates: pd.Index,
-) -> tuple[npt.NDArray[np.bool_] | None, tuple[Hashable, ...], tuple[Hashable, ...]]:
-    if not set(FAMILIES) <= set(frame.columns):
-        return None, (), ()
-    of_judge = _one_family(frame, {"judge_family": judge}, judges, "judge")
-    of_candidate = _one_family(
-        frame, {"first_family": first, "second_family": second}, candidates, "candidate"
-    )
+) -> tuple[npt.NDArray[np.bool_], tuple[Hashable, ...], tuple[Hashable, ...]] | None:
+    """Read who is of whose family; None where a family is not known."""
+    if not set(FAMILIES) <= set(frame.columns) or _unknown_family(frame) is not None:
+        return None
+    own = frame["judge_family"]
+    if own.isna().any():  # people, who are of no model's family
+        own = own.astype(object).where(own.notna(), PEOPLE)
+    of_judge = _one_family([(judge, own)], judges, "judge")
+    shown = [(first, frame["first_family"]), (second, frame["second_family"])]
+    of_candidate = _one_family(shown, candidates, "candidate")
     same = np.array([[j == c for c in of_candidate] for j in of_judge], dtype=bool)
     return same, of_judge, of_candidate
 
 
+def _unknown_family(frame: pd.DataFrame) -> str | None:
+    """Say where a family is empty; people need none."""
+    for column in FAMILIES:
+        empty = frame[column].isna().to_numpy()
+        if column == "judge_family" and "kind" in frame.columns:
+            empty = empty & (frame["kind"] != "human").to_numpy()
+        if empty.any():
+            return f"column {column!r} is empty in {_rows(frame, empty)}"
+    return None
+
+
 def _one_family(
-    frame: pd.DataFrame, columns: dict[str, Ints], labels: pd.Index, what: str
+    columns: list[tuple[Ints, pd.Series]], labels: pd.Index, what: str
 ) -> tuple[Hashable, ...]:
     families: dict[int, Hashable] = {}
-    for column, code in columns.items():
-        empty = frame[column].isna().to_numpy()
-        if empty.any():
-            raise DataError(
-                f"column {column!r} is empty in {_rows(frame, empty)}; name a family of its own "
-                f"for a {what} that shares none, or drop the family columns"
-            )
-        family, names = pd.factorize(frame[column])
+    for code, column in columns:
+        family, names = pd.factorize(column)
         pairs = np.unique(code * len(names) + family)
         for member, name in zip(pairs // len(names), pairs % len(names), strict=True):
             if families.setdefault(int(member), names[name]) != names[name]:
@@ -395,6 +411,21 @@ def _one_family(
                     f"{names[name]}; each {what} has one"
                 )
     return tuple(families[member] for member in range(len(labels)))
+
+
+def _lacking(frame: pd.DataFrame, ratio: Floats | None) -> dict[str, str]:
+    """Say why a term cannot be fitted, by term."""
+    lacking = {}
+    gaps = 0 if ratio is None else int(np.isnan(ratio).sum())
+    if not set(LENGTHS) <= set(frame.columns):
+        lacking["length"] = f"no columns {', '.join(LENGTHS)}"
+    elif ratio is None or gaps:
+        lacking["length"] = f"{gaps or len(frame)} of {len(frame)} rows without a length"
+    if not set(FAMILIES) <= set(frame.columns):
+        lacking["family"] = f"no columns {', '.join(FAMILIES)}"
+    elif (fault := _unknown_family(frame)) is not None:
+        lacking["family"] = fault
+    return lacking
 
 
 def _human(frame: pd.DataFrame, judge: Ints, judges: int) -> npt.NDArray[np.bool_]:

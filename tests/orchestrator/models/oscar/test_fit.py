@@ -374,7 +374,6 @@ def _with(table: pd.DataFrame, **values: object) -> pd.DataFrame:
         ({"outcome": "A"}, "must hold numbers"),
         ({"first": 1, "second": 1}, "compared with itself in row 3"),
         ({"judge": None}, "'judge' is empty in row 3"),
-        ({"judge_family": None}, "'judge_family' is empty in row 3"),
         ({"first_family": "other"}, "has two families"),
         ({"first_length": -1}, "negative in row 3"),
     ],
@@ -400,6 +399,27 @@ def test_faulty_arguments_are_named(
 ) -> None:
     with pytest.raises(DataError, match=message):
         fit_oscar(simulate(60, seed=18), **arguments)
+
+
+def test_an_unknown_family_costs_the_family_term_only(simulate: Simulate) -> None:
+    table = _with(simulate(60, seed=18), judge_family=None)
+    fit = fit_oscar(table)
+    assert fit.terms == "position+length"
+    assert any(
+        "without family (column 'judge_family' is empty in row 3)" in w for w in fit.warnings
+    )
+    with pytest.raises(DataError, match="'judge_family' is empty in row 3"):
+        fit_oscar(table, terms="position+family")
+
+
+def test_people_need_no_family(simulate: Simulate) -> None:
+    table = simulate(60, seed=18)
+    people = table["judge"] == 4
+    table["kind"] = np.where(people, "human", "model")
+    table["judge_family"] = table["judge_family"].astype(object).where(~people, None)
+    fit = fit_oscar(table)
+    assert fit.terms == "position+length+family"
+    assert fit.family[4] == 0
 
 
 def test_faulty_tables_are_named(simulate: Simulate) -> None:
