@@ -2,14 +2,16 @@
 
 A byte-order mark is taken off; any other encoding is refused with the byte that gives it away,
 because a wrong guess would change what the judges read. Ids are text: a CSV cell ``007`` is not
-``7``, and of JSON values only text and whole numbers can be ids.
+``7``, and of JSON values only text and whole numbers can be ids. Any of them may be gzipped.
 """
 
 import csv
 import difflib
+import gzip
 import io
 import json
 import sys
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +21,7 @@ from typing import Any
 from benchtrial.orchestrator.study.problems import Problem, listed, shown
 
 ROW_FILES = (".csv", ".tsv", ".jsonl", ".ndjson")
+GZIPPED = ".gz"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +68,16 @@ def read_text(path: Path) -> str:
     Raises
     ------
     Unreadable
-        If the file cannot be opened, or is not UTF-8: with the offset of the first bad byte.
+        If the file cannot be opened, or is not UTF-8: with the offset of the first bad byte (of
+        what a gzipped file holds).
     """
     try:
         content = path.read_bytes()
-    except OSError as error:
-        raise Unreadable(f"{path.name} cannot be read: {error.strerror}") from error
+        if path.suffix.lower() == GZIPPED:
+            content = gzip.decompress(content)
+    except (OSError, EOFError, zlib.error) as error:
+        why = getattr(error, "strerror", None) or error
+        raise Unreadable(f"{path.name} cannot be read: {why}") from error
     try:
         return content.removeprefix(b"\xef\xbb\xbf").decode("utf-8")
     except UnicodeDecodeError as error:
@@ -83,14 +90,14 @@ def read_text(path: Path) -> str:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """Return the rows of a CSV, TSV or JSONL file, every CSV cell as text.
+    """Return the rows of a CSV, TSV or JSONL file, gzipped or not, every CSV cell as text.
 
     Raises
     ------
     Unreadable
         If the file or one of its rows cannot be read; the message names the line.
     """
-    suffix = path.suffix.lower()
+    suffix = Path(path.name.lower().removesuffix(GZIPPED)).suffix
     if suffix not in ROW_FILES:
         raise Unreadable(f"{path.name}: rows are read from {', '.join(ROW_FILES)} files")
     text = read_text(path)
