@@ -7,7 +7,7 @@ import pytest
 from benchtrial.designs import balanced_swaps, random_shuffle
 from benchtrial.errors import DataError
 from benchtrial.orchestrator.models import fit_oscar
-from benchtrial.orchestrator.models.audit import NOMINAL_SPREAD, audit
+from benchtrial.orchestrator.models.audit import NOMINAL_BATCH_SD, NOMINAL_SPREAD, audit
 
 
 def test_a_balanced_plan_of_pairs_is_identified() -> None:
@@ -73,6 +73,13 @@ def test_a_plan_of_batches() -> None:
     # 40 independent ratings of each item at weight 1/4: se of a difference sqrt(2 / 10), a little
     # less certain for what lags and the cold start take away.
     assert found.expected["se"].median() == pytest.approx(np.sqrt(0.2), rel=0.03)
+
+
+def test_items_that_never_share_a_batch_pay_for_the_batches() -> None:
+    """One item per batch, 20 batches each: variance 2 (1 / w + sigma^2) / 20."""
+    table = pd.DataFrame({"batch": range(40), "position": 1, "item": ["a", "b"] * 20})
+    se = audit(table, model="glmm").expected["se"].iloc[0]
+    assert se == pytest.approx(np.sqrt(2 * (4 + NOMINAL_BATCH_SD**2) / 20))
 
 
 def test_the_model_must_be_of_the_plans_kind() -> None:

@@ -9,6 +9,7 @@ from scipy import special
 
 from benchtrial.errors import DataError
 from benchtrial.orchestrator.models import calibrate, human_agreement, human_scores
+from benchtrial.orchestrator.models.oscar.calibration import _calibrate
 
 Simulate = Callable[..., pd.DataFrame]
 Recorded = Callable[[str], pd.DataFrame]
@@ -44,6 +45,17 @@ def test_calibration_in_closed_form() -> None:
     intercept, slope = calibrate(pd.Series({"a": 1.0, "b": 0.0}), table)
     assert intercept == pytest.approx(0, abs=1e-6)
     assert slope == pytest.approx(np.log(3), abs=1e-5)
+
+
+def test_weights_of_votes_stand_for_copies() -> None:
+    rng = np.random.default_rng(3)
+    gap, outcome = rng.normal(size=40), rng.integers(0, 2, 40).astype(float)
+    copies = rng.integers(0, 3, 40)
+    weighted = _calibrate(gap, outcome, copies.astype(float))
+    copied = _calibrate(
+        np.repeat(gap, copies), np.repeat(outcome, copies), np.ones(int(copies.sum()))
+    )
+    assert weighted == pytest.approx(copied)
 
 
 def test_human_scores_are_ranked() -> None:

@@ -145,6 +145,17 @@ def test_parameters_equal_those_of_l_bfgs(simulate: Simulate) -> None:
     np.testing.assert_allclose(other.x, fit.minimum.point.theta, atol=1e-5)
 
 
+def test_score_contrasts_are_helmerts(simulate: Simulate) -> None:
+    """Appendix B.1, written out for three candidates; orthonormal and free of the mean for all."""
+    table = simulate(60, seed=3)
+    contrasts = fit_oscar(table, terms="").model.helmert
+    np.testing.assert_allclose(contrasts.T @ contrasts, np.eye(7), atol=1e-14)
+    np.testing.assert_allclose(contrasts.sum(axis=0), 0, atol=1e-14)
+    three = fit_oscar(table[table[["first", "second"]].lt(3).all(axis=1)], terms="").model.helmert
+    by_hand = [[1 / 2**0.5, 1 / 6**0.5], [-1 / 2**0.5, 1 / 6**0.5], [0, -2 / 6**0.5]]
+    np.testing.assert_allclose(three, by_hand, atol=1e-14)
+
+
 def test_league_of_four_by_hand(wins: Wins) -> None:
     """Case C54: reference values from R's BradleyTerry2, to its printed digits."""
     table = wins(LEAGUE)
