@@ -380,13 +380,17 @@ class OscarFit:
     def carried_to(self, data: Comparisons, model: Model) -> Floats:
         """Express these estimates in the free coordinates of another model, for a warm start."""
         natural = np.zeros(model.natural_size)
-        natural[: model.candidates] = self.scores.reindex(data.candidates).fillna(0.0)
+        candidate = self.data.candidates.get_indexer(data.candidates)
+        judge = self.data.judges.get_indexer(data.judges)
+        scores = np.where(candidate < 0, 0.0, self.natural[: self.model.candidates][candidate])
         if model.sensitivities:
-            log = self._judges("sensitivity").reindex(data.judges).fillna(0.0).to_numpy()
-            natural[: model.candidates] *= np.exp(log[model.reference])
+            log = np.where(judge < 0, 0.0, self.natural[self.model.block("sensitivity")][judge])
+            scores *= np.exp(log[model.reference])
             natural[model.block("sensitivity")] = log - log[model.reference]
+        natural[: model.candidates] = scores
         for name in set(model.blocks) & set(self.model.blocks):
-            natural[model.block(name)] = self._judges(name).reindex(data.judges).fillna(0.0)
+            values = self.natural[self.model.block(name)][judge]
+            natural[model.block(name)] = np.where(judge < 0, 0.0, values)
         return model.gradient(natural)
 
     # Private -----------------------------------------------------------------------------------
