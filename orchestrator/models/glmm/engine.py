@@ -24,8 +24,8 @@ from benchtrial.orchestrator.models.glmm.table import Integers, RatingTable, nam
 
 Floats = npt.NDArray[np.float64]
 
-REPLICATE_SD = 0.3
-"""Where a replicate starts a batch deviation that the fit itself puts at zero."""
+RESTART_SD = 0.3
+"""Where a refit starts a batch deviation that the fit itself puts at zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,19 +67,23 @@ class Core:
         """Number of batches or blocks that a bootstrap draws from."""
         return int(self.blocks.max()) + 1
 
+    @property
+    def fresh_start(self) -> Floats:
+        """The estimates, with a deviation at zero (stationary whatever the data) moved away."""
+        start = self.optimum.parameters.copy()
+        start[self.model.free & ~self.optimum.free] = RESTART_SD
+        return start
+
     def replicate(self, drawn: Floats) -> Floats:
         """Refit with each unit counted as often as it was drawn, from the present estimates."""
         like, optimum = self.model.likelihood, self.optimum
-        start = optimum.parameters.copy()
-        vanished = self.model.free & ~optimum.free
-        start[vanished] = REPLICATE_SD
         return maximize(
             like.weighted(like.weights * drawn[self.blocks]),
             self.model.penalty,
-            start,
+            self.fresh_start,
             free=self.model.free,
             tolerance=REFIT_TOLERANCE,
-            information=None if vanished.any() else self.information,
+            information=self.information if (optimum.free == self.model.free).all() else None,
         ).parameters
 
     def one_step(self, drawn: Floats) -> Floats:
@@ -120,7 +124,7 @@ class JudgeEngine(Core):
     def refit(self, *, ridge: float) -> GLMMFit:
         """Fit again from the present estimates with another ridge."""
         penalty = np.where(self.model.penalty > 0, ridge, 0.0)
-        model = replace(self.model, penalty=penalty, start=self.optimum.parameters)
+        model = replace(self.model, penalty=penalty, start=self.fresh_start)
         return fit_model(self.table, model, ridge, self.response)
 
 

@@ -23,6 +23,11 @@ EDGE = 50.0
 """Stands for an infinite threshold: expit(50) is 1 to the last bit, and its derivatives vanish."""
 
 
+IMPOSSIBLE = -1e9
+"""Log-probability of a rating between thresholds that are out of order: finite, so that a cell
+nobody visits adds nothing, and low enough that no search steps there."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tables:
     """Log-probabilities of the outcome cells and their derivatives in the predictors.
@@ -111,7 +116,7 @@ class CumulativeLogit:
         """Return log(F(upper) - F(lower)) and its derivatives.
 
         The difference is taken on the side where both values are small, so that a rating far in a
-        tail keeps its digits. Thresholds out of order give a log-probability of -inf.
+        tail keeps its digits. Thresholds out of order make a rating impossible.
         """
         upper = np.where(self.highest[:, None], EDGE, fixed[0][:, None] - shift)
         lower = np.where(self.lowest[:, None], -EDGE, fixed[1][:, None] - shift)
@@ -120,17 +125,17 @@ class CumulativeLogit:
             expit(np.minimum(flip * upper, flip * lower)),
             expit(np.maximum(flip * upper, flip * lower)),
         )
-        mass = np.where(upper > lower, high - low, 0.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            log = np.log(mass)
-            up, down = expit(upper), expit(lower)
-            dense_up, dense_down = up * expit(-upper), down * expit(-lower)
-            dense_up = np.where(self.highest[:, None], 0.0, dense_up)
-            dense_down = np.where(self.lowest[:, None], 0.0, dense_down)
-            first_up, first_down = dense_up / mass, -dense_down / mass
-            second = {
-                (0, 0): first_up * (expit(-upper) - up) - first_up**2,
-                (1, 1): first_down * (expit(-lower) - down) - first_down**2,
-                (0, 1): -first_up * first_down,
-            }
+        possible = (upper > lower) & (high > low)
+        mass = np.where(possible, high - low, 1.0)
+        log = np.where(possible, np.log(mass), IMPOSSIBLE)
+        up, down = expit(upper), expit(lower)
+        dense_up, dense_down = up * expit(-upper), down * expit(-lower)
+        dense_up = np.where(self.highest[:, None], 0.0, dense_up)
+        dense_down = np.where(self.lowest[:, None], 0.0, dense_down)
+        first_up, first_down = dense_up / mass, -dense_down / mass
+        second = {
+            (0, 0): first_up * (expit(-upper) - up) - first_up**2,
+            (1, 1): first_down * (expit(-lower) - down) - first_down**2,
+            (0, 1): -first_up * first_down,
+        }
         return Tables(log, (first_up, first_down), second)

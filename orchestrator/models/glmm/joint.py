@@ -99,8 +99,7 @@ class JointFit:
     def refit(self, *, ridge: float) -> "JointFit":
         """Fit again from the present estimates with another ridge."""
         penalty = np.where(self.core.model.penalty > 0, ridge, 0.0)
-        start = self.core.optimum.parameters
-        model = replace(self.core.model, penalty=penalty, start=start)
+        model = replace(self.core.model, penalty=penalty, start=self.core.fresh_start)
         return fit_joint(model, self.tables, ridge, self.response)
 
     def _map(self, j: int) -> tuple[tuple[Name, ...], Floats]:

@@ -59,6 +59,13 @@ WIDEST_STEP = 0.5
 NEGLIGIBLE_NORM = 1e-12
 """Norm below which the next polynomial is rounding error: the posterior sits on too few nodes."""
 
+MOST_DEGREE = 40
+"""Longest polynomial series. The widest posterior (the prior itself) is done long before."""
+
+LEAST_INFORMATION = 1e-6
+"""Smallest information, relative to the largest, by which a contribution is measured: a parameter
+that the data hardly touch would wait for rounding errors to vanish."""
+
 SERIES_TOLERANCE = 1e-10
 """Relative contribution to the Hessian below which the polynomial series is cut."""
 
@@ -256,14 +263,16 @@ class Posterior:
         degree
             Number of polynomials; None sums until the rest is below ``SERIES_TOLERANCE``.
         """
-        scale = np.maximum(np.diag(self.complete_information), np.finfo(float).tiny)
+        scale = np.diag(self.complete_information)
+        scale = np.maximum(scale, LEAST_INFORMATION * scale.max())
         mass, basis = self._row_mass, _Polynomials(self.nodes, self._within)
         row_weights = self._row_weights * mass
         total = np.zeros((self.likelihood.parameters,) * 2)
         if self.likelihood.path_batch is not None:
             mean = self._mean_scores
             total += gram(mean, row_weights) - gram(self.scores, self.likelihood.weights)
-        for k in range(1, len(self.nodes) if degree is None else degree + 1):
+        most = min(len(self.nodes) - 1, MOST_DEGREE) if degree is None else degree
+        for k in range(1, most + 1):
             term = gram(self._coefficients(basis.next()), row_weights)
             total += term
             if degree is None and (np.diag(term) < SERIES_TOLERANCE * scale).all() and k > 1:

@@ -19,12 +19,15 @@ from benchtrial.orchestrator.models.glmm.likelihood import Likelihood, Posterior
 Floats = npt.NDArray[np.float64]
 Solver = Callable[[Floats], Floats]
 
-TOLERANCE = 1e-14
-"""Newton decrement that a fit must reach: the estimates are then within 1e-7 standard errors of the
+TOLERANCE = 1e-16
+"""Newton decrement that a fit must reach: the estimates are then within 1e-8 standard errors of the
 maximum. The last step is taken when its own decrement times the last fall promises this much."""
 
-SETTLED = 1e-4
+SETTLED = 1e-7
 """Newton decrement below which that promise is believed."""
+
+FLOOR = 1e-16
+"""Newton decrement that is small enough without any promise."""
 
 REFIT_TOLERANCE = 1e-8
 """The same for a bootstrap refit: 1e-4 standard errors, far below the bootstrap's own noise."""
@@ -50,12 +53,19 @@ SERIES_DEGREE = 2
 """Polynomials in the Hessian of an iteration: a third saves no iteration. The first step, rough for
 other reasons, makes do with one."""
 
+SLOW_FROM = 4
+"""Iteration from which on a step with fresh information should have converged quadratically. If it
+did not, the intercepts of the batches are so uncertain that the whole series is needed."""
+
 CHORD = 0.1
 """Newton decrement below which the factored information serves again: it no longer changes enough
 to slow convergence, and costs as much as the rest of the iteration."""
 
 CHORD_FALL = 0.05
 """It must also have fallen to this share in the last step: otherwise the surface is no parabola."""
+
+FLAT = 1e-6
+"""Smallest eigenvalue, relative to the largest, of an information that had to be mended."""
 
 ARMIJO = 1e-4
 """Share of the promised increase that a step must deliver."""
@@ -122,16 +132,19 @@ def maximize(
     free = free.copy()
     parameters, posterior = start.copy(), likelihood.posterior(start)
     decrement, fall = np.inf, 0.0
+    fresh = slow = False
     solve = None if information is None else _solver(information, free)
     for iteration in range(ITERATIONS):
         gradient = posterior.gradient - penalty * parameters
-        if solve is None or CHORD < decrement < np.inf or fall > CHORD_FALL:
-            degree = 1 if iteration == 0 else SERIES_DEGREE
+        slow = slow or (fresh and iteration > SLOW_FROM and fall > CHORD_FALL)
+        fresh = solve is None or CHORD < decrement < np.inf or fall > CHORD_FALL
+        if solve is None or fresh:
+            degree = 1 if iteration == 0 else None if slow else SERIES_DEGREE
             solve = _solver_at(posterior, penalty, free, degree)
         step, previous = solve(gradient), decrement
         decrement = float(gradient @ step)
         fall = decrement / previous
-        if decrement < SETTLED and decrement * min(fall, 1.0) < tolerance:
+        if decrement < FLOOR or (decrement < SETTLED and decrement * min(fall, 1.0) < tolerance):
             again = _variances_to_release(posterior, free, may_vanish)
             if not again.size:
                 return _finish(likelihood, parameters + step, penalty, free, iteration + 1)
@@ -162,26 +175,21 @@ def negative_hessian(
 
 
 def _solver_at(
-    posterior: Posterior, penalty: Floats, free: npt.NDArray[np.bool_], degree: int
+    posterior: Posterior, penalty: Floats, free: npt.NDArray[np.bool_], degree: int | None
 ) -> Solver:
     """Factor the information at a point.
 
-    Far from the maximum, where the observed information is not positive definite, the complete-data
-    information stands in: an EM-like step, which always leads uphill.
+    Where the log-likelihood is not concave, as it can be around a batch deviation of zero, the
+    signs of the offending eigenvalues are turned: a step along them leads uphill and away.
     """
-    complete = posterior.complete_information + np.diag(penalty)
-    chosen = np.ix_(free, free)
+    information = posterior.complete_information - posterior.score_variance(degree)
+    information = (information + np.diag(penalty))[np.ix_(free, free)]
     try:
-        return _solver((complete - posterior.score_variance(degree))[chosen], free)
+        return _solver(information, free)
     except LinAlgError:
-        pass
-    try:
-        return _solver(complete[chosen], free)
-    except LinAlgError as error:
-        raise NotConverged(
-            "the information matrix is singular: these data leave some effect undetermined; "
-            "use a positive ridge"
-        ) from error
+        values, vectors = np.linalg.eigh(information)
+        turned = np.maximum(np.abs(values), FLAT * np.abs(values).max())
+        return _solver((vectors * turned) @ vectors.T, free)
 
 
 def _solver(information: Floats, free: npt.NDArray[np.bool_]) -> Solver:
