@@ -24,6 +24,7 @@ from benchtrial.errors import (
     NotRecorded,
     RateLimited,
     RequestRefused,
+    TerminalError,
     TransientError,
 )
 from benchtrial.orchestrator.budget import Amount, Budget
@@ -158,7 +159,7 @@ class Asker:
         reservation = self.worst_case(request)
         if not self.budget.try_reserve(reservation):
             raise InputError("the budget cannot carry another answer; the campaign is over")
-        identity = await self.ledger.begin(request.key, reservation)
+        identity = await self._begin(request, reservation)
         await self._file(request, identity, reply, reservation)
 
     @property
@@ -239,11 +240,11 @@ class Asker:
             if not self.budget.try_reserve(reservation):
                 raise Interrupted("the budget cannot carry another attempt")
             self._attempts[request.key] = self._attempts.get(request.key, 0) + 1
-            identity = await self.ledger.begin(request.key, reservation)
+            identity = await self._begin(request, reservation)
             try:
                 reply = await self.panel[request.cell.judge].judge.ask(request)
-            except NotRecorded as error:
-                await self.ledger.fail(identity, JudgeError(str(error)), Amount())
+            except (NotRecorded, InputError) as error:  # nothing was sent
+                await self.ledger.fail(identity, TerminalError(str(error)), Amount())
                 self.budget.release(reservation)
                 raise
             except JudgeError as error:
@@ -254,9 +255,19 @@ class Asker:
                 again = isinstance(error, RateLimited | TransientError)
                 self.listener(AttemptFailed(request.cell.judge, number, str(error), again))
                 raise
+            except BaseException:  # cut off in flight: the ledger keeps it as unknown, at full cost
+                self.budget.settle(reservation, reservation)
+                raise
             await self._file(request, identity, reply, reservation)
 
         return attempt
+
+    async def _begin(self, request: Request, reservation: Amount) -> int:
+        try:
+            return await self.ledger.begin(request.key, reservation)
+        except BaseException:  # withdrawn before it was sent
+            self.budget.release(reservation)
+            raise
 
     async def _file(
         self, request: Request, identity: int, reply: Reply, reservation: Amount

@@ -20,7 +20,13 @@ from typing import Self, TypeVar
 import pandas as pd
 
 from benchtrial.adapters import BatchCell, PairCell, Reply, Request, RetryPolicy, Usage
-from benchtrial.errors import InputError, Interrupted, JudgeUnavailable, StudyChanged
+from benchtrial.errors import (
+    InputError,
+    Interrupted,
+    JudgeUnavailable,
+    StudyChanged,
+    StudyError,
+)
 from benchtrial.orchestrator.budget import Budget, Limits
 from benchtrial.orchestrator.campaign.asking import Asker, Panelist, RoundEnd
 from benchtrial.orchestrator.campaign.deciding import (
@@ -31,7 +37,7 @@ from benchtrial.orchestrator.campaign.deciding import (
     weigh,
 )
 from benchtrial.orchestrator.campaign.events import Listener, LookTaken, RoundStarted, ignore
-from benchtrial.orchestrator.campaign.judges import panel_of
+from benchtrial.orchestrator.campaign.judges import AskedElsewhere, panel_of
 from benchtrial.orchestrator.campaign.planning import Question, rounds
 from benchtrial.orchestrator.campaign.result import Result
 from benchtrial.orchestrator.ledger import Covariates, Ledger, PlannedQuery
@@ -82,6 +88,7 @@ class Campaign:
         self._looks = [Look.from_json(text) for text in ledger.looks()]
         self._evidence: Evidence | None = None
         self._handed_out: set[str] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._stopped_by = signal.SIGINT
 
     @classmethod
@@ -137,11 +144,29 @@ class Campaign:
         JudgeUnavailable
             If a judge cannot answer; the other judges finish the round first.
         """
-        return _complete(self._run_with_signals())
+        work = self._run_with_signals()
+        if not _inside_a_loop():
+            return asyncio.run(work)
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            running = pool.submit(asyncio.run, work)
+            try:
+                return running.result()
+            except KeyboardInterrupt:
+                self.stop()
+                return running.result()
 
     async def run_async(self) -> Result:
         """``run`` as a coroutine. Cancelling it keeps everything that was answered."""
+        outside = [
+            name for name, one in self._asker.panel.items() if isinstance(one.judge, AskedElsewhere)
+        ]
+        if outside:
+            raise StudyError(
+                f'judges with provider "ask" ({", ".join(outside)}) answer from outside: '
+                "use campaign.ask() and campaign.tell() instead of run()"
+            )
         self._asker.begin_run()
+        self._loop = asyncio.get_running_loop()
         try:
             while not self.over:
                 await self._round()
@@ -150,8 +175,12 @@ class Campaign:
         return self.result()
 
     def stop(self) -> None:
-        """Ask no more; requests in flight get a few seconds to finish. ``run`` then raises."""
-        self._asker.stop.set()
+        """Ask no more; requests in flight get a few seconds to finish. ``run`` then raises.
+
+        May be called from any thread.
+        """
+        if self._loop is not None and self._loop.is_running():
+            self._loop.call_soon_threadsafe(self._asker.stop.set)
 
     def ask(self, n: int = 1) -> list[Request]:
         """Hand out up to ``n`` questions that nobody has answered, in scheduled order.
@@ -468,10 +497,16 @@ def _ratings_answer(cell: BatchCell, verdict: Answer) -> dict[str, str | float]:
 
 
 def _complete(work: Coroutine[None, None, T]) -> T:
-    """Run a coroutine to its end, on a loop of its own if this thread already runs one."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+    """Run a short coroutine to its end, on a loop of its own if this thread already runs one."""
+    if not _inside_a_loop():
         return asyncio.run(work)
     with ThreadPoolExecutor(max_workers=1) as pool:
         return pool.submit(asyncio.run, work).result()
+
+
+def _inside_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

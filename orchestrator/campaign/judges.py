@@ -33,9 +33,6 @@ class AskedElsewhere:
 
     capabilities = Capabilities()
 
-    def __init__(self, name: str) -> None:
-        self._name = name
-
     def input_tokens_at_most(self, request: Request) -> int:
         """Nothing is read by a machine, so nothing is counted."""
         del request
@@ -43,11 +40,7 @@ class AskedElsewhere:
 
     async def ask(self, request: Request) -> Reply:
         """Refuse: there is nobody to send the request to."""
-        del request
-        raise StudyError(
-            f'judge {self._name!r} has provider "ask": its answers come from outside. '
-            "Use campaign.ask() and campaign.tell() instead of run()"
-        )
+        raise StudyError(f"{request.cell.judge!r} answers through campaign.tell() only")
 
     async def close(self) -> None:
         """Nothing to release."""
@@ -106,7 +99,7 @@ def _panelist(spec: JudgeSpec, judge: Judge) -> Panelist:
 
 def _live(study: Study, spec: JudgeSpec) -> Judge:
     if spec.provider == "ask":
-        return AskedElsewhere(spec.id)
+        return AskedElsewhere()
     if spec.provider == "recorded":
         raise StudyError(
             f'judge {spec.id!r} has provider "recorded": it answers in a replay only. '

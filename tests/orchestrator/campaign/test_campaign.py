@@ -454,3 +454,46 @@ def test_money_is_charged_to_the_last_digit(pair_study, tmp_path):
     ).sum()
     assert result.spent.money == by_hand / 1_000_000
     assert result.spent.money <= 1
+
+
+def test_a_cancelled_run_leaves_no_reservation_behind(pair_study, tmp_path, scripted):
+    class Slow:
+        capabilities = None
+
+        def input_tokens_at_most(self, request):
+            return 1
+
+        async def ask(self, request):
+            await asyncio.sleep(60)
+
+        async def close(self):
+            pass
+
+    _, panel = scripted(None, "front", "back")
+    panel = {name: type(one)(Slow(), 4, None) for name, one in panel.items()}
+    with Campaign.open(pair_study(), ledger=tmp_path / "a.ledger", panel=panel) as campaign:
+
+        async def bounded():
+            await asyncio.wait_for(campaign.run_async(), 0.3)
+
+        with pytest.raises(TimeoutError):
+            asyncio.run(bounded())
+        budget = campaign._asker.budget
+        assert budget.reserved.tokens == 0
+        assert budget.spent.tokens == campaign.ledger.spent().tokens == 8 * 513
+
+
+def test_a_request_that_cannot_be_composed_costs_nothing(pair_study, tmp_path, scripted):
+    def answer(request, attempt):
+        raise InputError("no such parameter")
+
+    _, panel = scripted(answer, "front", "back", concurrency=1)
+    path = tmp_path / "a.ledger"
+    with (
+        Campaign.open(pair_study(), ledger=path, panel=panel) as campaign,
+        pytest.raises(InputError, match="no such parameter"),
+    ):
+        campaign.run()
+    with Ledger.open(path, read_only=True) as ledger:
+        assert ledger.spent().tokens == 0
+        assert ledger.summary().unknown == 0
