@@ -2,7 +2,14 @@
 
 from benchtrial.orchestrator.models.audit import Audit, audit
 from benchtrial.orchestrator.models.estimate import Estimate
-from benchtrial.orchestrator.models.glmm import GLMMFit, GLMMPanel, fit_glmm, fit_glmm_panel
+from benchtrial.orchestrator.models.glmm import (
+    GLMMFit,
+    GLMMPanel,
+    LagChoice,
+    choose_lags,
+    fit_glmm,
+    fit_glmm_panel,
+)
 from benchtrial.orchestrator.models.marginal import MarginalFit, fit_marginal
 from benchtrial.orchestrator.models.oscar import (
     Check,
@@ -35,11 +42,13 @@ __all__ = [
     "Estimate",
     "GLMMFit",
     "GLMMPanel",
+    "LagChoice",
     "MarginalFit",
     "OscarFit",
     "audit",
     "bootstrap_win_probability",
     "calibrate",
+    "choose_lags",
     "fit_glmm",
     "fit_glmm_panel",
     "fit_marginal",

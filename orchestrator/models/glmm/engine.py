@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchtrial.errors import NotIdentified
-from benchtrial.orchestrator.models.glmm.model import Model, Response, Scale
+from benchtrial.orchestrator.models.glmm.model import Model, Response
 from benchtrial.orchestrator.models.glmm.newton import (
     REFIT_TOLERANCE,
     Optimum,
@@ -20,6 +20,7 @@ from benchtrial.orchestrator.models.glmm.newton import (
     negative_hessian,
 )
 from benchtrial.orchestrator.models.glmm.result import GLMMFit, count_items
+from benchtrial.orchestrator.models.glmm.scale import Scale
 from benchtrial.orchestrator.models.glmm.table import Integers, RatingTable, name_some
 
 Floats = npt.NDArray[np.float64]

@@ -33,8 +33,9 @@ import pandas as pd
 from benchtrial.errors import DataError
 from benchtrial.orchestrator.models.glmm.engine import fit_model
 from benchtrial.orchestrator.models.glmm.gaussian import fit_gaussian
-from benchtrial.orchestrator.models.glmm.model import Response, binary_scale, build, ordinal_scale
+from benchtrial.orchestrator.models.glmm.model import Response, build
 from benchtrial.orchestrator.models.glmm.result import GLMMFit
+from benchtrial.orchestrator.models.glmm.scale import binary_scale, ordinal_scale
 from benchtrial.orchestrator.models.glmm.table import RatingTable, name_some, read_ratings
 
 Floats = npt.NDArray[np.float64]

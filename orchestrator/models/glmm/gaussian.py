@@ -20,8 +20,9 @@ from scipy.optimize import minimize_scalar
 
 from benchtrial.errors import DataError, NotConverged, NotIdentified
 from benchtrial.orchestrator.models.glmm.engine import sandwich_of
-from benchtrial.orchestrator.models.glmm.model import Name, Scale
+from benchtrial.orchestrator.models.glmm.model import Name
 from benchtrial.orchestrator.models.glmm.result import GLMMFit
+from benchtrial.orchestrator.models.glmm.scale import Scale
 from benchtrial.orchestrator.models.glmm.table import Integers, RatingTable
 
 Floats = npt.NDArray[np.float64]

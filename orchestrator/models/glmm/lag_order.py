@@ -18,14 +18,9 @@ from benchtrial.errors import DataError, NotIdentified
 from benchtrial.orchestrator.models.glmm.bootstrap import Seed
 from benchtrial.orchestrator.models.glmm.engine import fit_model
 from benchtrial.orchestrator.models.glmm.fit import RIDGE
-from benchtrial.orchestrator.models.glmm.model import (
-    Model,
-    Response,
-    binary_scale,
-    build,
-    ordinal_scale,
-)
+from benchtrial.orchestrator.models.glmm.model import Model, Response, build
 from benchtrial.orchestrator.models.glmm.newton import REFIT_TOLERANCE, maximize
+from benchtrial.orchestrator.models.glmm.scale import binary_scale, ordinal_scale
 from benchtrial.orchestrator.models.glmm.table import RatingTable, read_ratings
 
 Floats = npt.NDArray[np.float64]

@@ -15,7 +15,8 @@ refused.
 """
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,16 @@ from scipy.stats import t as student
 
 from benchtrial.errors import DataError, NotIdentified
 from benchtrial.orchestrator.models.estimate import Estimate
+from benchtrial.orchestrator.models.glmm.groups import (
+    Groups,
+    group_members,
+    group_weights,
+    weight_vector,
+)
 from benchtrial.orchestrator.models.glmm.table import name_some
+
+if TYPE_CHECKING:
+    from benchtrial.orchestrator.models.glmm.result import GLMMFit
 
 Floats = npt.NDArray[np.float64]
 
@@ -77,6 +87,51 @@ class ItemRegression:
         reach = float(student.ppf((1 + LEVEL) / 2, self.degrees)) * se
         p = float(2 * student.sf(abs(value) / se, self.degrees))
         return Estimate(value, se, value - reach, value + reach, p, label=self.label)
+
+
+def new_item_difference(fit: "GLMMFit", groups: Groups, a: Hashable, b: Hashable) -> Estimate:
+    """Return ``GLMMFit.new_item_difference``."""
+    members = {group: group_members(groups, group) for group in (a, b)}
+    weight_vector(group_weights(members, a, b), fit.items.index, fit.judge)
+    items = [*members[a], *members[b]]
+    labels = [a] * len(members[a]) + [b] * len(members[b])
+    design = pd.DataFrame({g: [float(label == g) for label in labels] for g in (a, b)}, items)
+    label = (
+        f"expected quality of a new item of {a!r} minus a new item of {b!r}, items random: "
+        f"{len(members[a])} items against {len(members[b])}, {fit.units_of_quality}"
+    )
+    regression = _regress_fit(fit, design, labels, label)
+    welch = welch_degrees(regression.covariance.to_numpy(), [len(members[g]) for g in (a, b)])
+    return replace(regression, degrees=welch).estimate({a: 1.0, b: -1.0})
+
+
+def item_regression(fit: "GLMMFit", properties: pd.DataFrame) -> ItemRegression:
+    """Return ``GLMMFit.item_regression``."""
+    missing = [item for item in fit.items.index if item not in properties.index]
+    if missing:
+        raise DataError(f"properties lack item {name_some(missing)}; give every item a row")
+    design = properties.loc[list(fit.items.index)].astype(np.float64)
+    if design.isna().any(axis=None):
+        raise DataError("properties of items must not be missing; fill them in")
+    design.insert(0, "intercept", 1.0)
+    label = f"change of the expected quality of an item, items random, {fit.units_of_quality}"
+    return _regress_fit(fit, design, ["all"] * len(design), label)
+
+
+def _regress_fit(
+    fit: "GLMMFit", design: pd.DataFrame, groups: Sequence[Hashable], label: str
+) -> ItemRegression:
+    items = list(design.index)
+    leaning = [item for item in fit.separated if item in items]
+    if leaning:
+        raise NotIdentified(
+            f"item {name_some(leaning)} is rated the same in every batch: its quality is set "
+            f"by the prior, and says nothing about new items; leave it out of the groups"
+        )
+    rows = fit.items.index.get_indexer(pd.Index(items))
+    chosen = np.flatnonzero([part == "item" for part, _ in fit.names])[rows]
+    covariance = fit.engine.inverse_information[np.ix_(chosen, chosen)]
+    return regress_items(fit.items.iloc[rows], covariance, design, groups, label=label)
 
 
 def regress_items(

@@ -22,13 +22,9 @@ from benchtrial.orchestrator.models.glmm.fit import (
 )
 from benchtrial.orchestrator.models.glmm.groups import Groups
 from benchtrial.orchestrator.models.glmm.joint import JointFit, fit_joint
-from benchtrial.orchestrator.models.glmm.model import (
-    Response,
-    binary_scale,
-    build,
-    ordinal_scale,
-)
+from benchtrial.orchestrator.models.glmm.model import Response, build
 from benchtrial.orchestrator.models.glmm.result import Covariance, GLMMFit
+from benchtrial.orchestrator.models.glmm.scale import binary_scale, ordinal_scale
 from benchtrial.orchestrator.models.glmm.table import name_some, read_ratings
 
 Panel = Sequence[Hashable] | None

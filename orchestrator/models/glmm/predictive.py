@@ -22,7 +22,7 @@ import pandas as pd
 
 from benchtrial.errors import DataError
 from benchtrial.orchestrator.models.glmm.bootstrap import Seed
-from benchtrial.orchestrator.models.glmm.model import Scale
+from benchtrial.orchestrator.models.glmm.scale import Scale
 from benchtrial.orchestrator.models.glmm.table import Integers, RatingTable, name_some
 
 Floats = npt.NDArray[np.float64]

@@ -5,7 +5,7 @@ label that names the estimand, the units and the kind of standard error, and eve
 the prior decides is marked.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, Protocol
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from benchtrial.errors import DataError, NotIdentified
+from benchtrial.errors import DataError
 from benchtrial.orchestrator.models.estimate import Estimate
 from benchtrial.orchestrator.models.glmm.bootstrap import Bootstrap, Seed, resample
 from benchtrial.orchestrator.models.glmm.groups import (
@@ -23,13 +23,14 @@ from benchtrial.orchestrator.models.glmm.groups import (
     group_weights,
     weight_vector,
 )
-from benchtrial.orchestrator.models.glmm.model import Name, Response, Scale
+from benchtrial.orchestrator.models.glmm.model import Name, Response
 from benchtrial.orchestrator.models.glmm.new_items import (
     ItemRegression,
-    regress_items,
-    welch_degrees,
+    item_regression,
+    new_item_difference,
 )
 from benchtrial.orchestrator.models.glmm.predictive import PredictiveCheck, Process, check
+from benchtrial.orchestrator.models.glmm.scale import Scale
 from benchtrial.orchestrator.models.glmm.table import name_some, read_ratings
 
 Floats = npt.NDArray[np.float64]
@@ -255,7 +256,7 @@ class GLMMFit:
         """
         vector = weight_vector(weights, self.items.index, self.judge)
         terms = " ".join(f"{weight:+g}·{item}" for item, weight in weights.items())
-        label = f"{terms}: {self._scale}; {self._basis(covariance)}"
+        label = f"{terms}: {self.units_of_quality}; {self._basis(covariance)}"
         value, se = self.linear(vector, covariance)
         leaning = [item for item in self.separated if weights.get(item, 0.0) != 0]
         if leaning:
@@ -300,7 +301,7 @@ class GLMMFit:
         value, se = self.linear(vector, covariance)
         label = (
             f"mean quality of {a!r} ({count_items(len(members[a]))}) minus {b!r} "
-            f"({count_items(len(members[b]))}), these items fixed: {self._scale}; "
+            f"({count_items(len(members[b]))}), these items fixed: {self.units_of_quality}; "
             f"{self._basis(covariance)}"
         )
         single = [group for group, items in members.items() if len(items) == 1]
@@ -322,18 +323,7 @@ class GLMMFit:
         NotIdentified
             A group has fewer than three items, or a separated one.
         """
-        members = {group: group_members(groups, group) for group in (a, b)}
-        weight_vector(group_weights(members, a, b), self.items.index, self.judge)
-        items = [*members[a], *members[b]]
-        labels = [a] * len(members[a]) + [b] * len(members[b])
-        design = pd.DataFrame({g: [float(label == g) for label in labels] for g in (a, b)}, items)
-        what = (
-            f"expected quality of a new item of {a!r} minus a new item of {b!r}, items random: "
-            f"{count_items(len(members[a]))} against {count_items(len(members[b]))}, {self._scale}"
-        )
-        regression = self._regress(design, labels, what)
-        welch = welch_degrees(regression.covariance.to_numpy(), [len(members[g]) for g in (a, b)])
-        return replace(regression, degrees=welch).estimate({a: 1.0, b: -1.0})
+        return new_item_difference(self, groups, a, b)
 
     def item_regression(self, properties: pd.DataFrame) -> ItemRegression:
         """Explain qualities by properties of items (length, family …), items random.
@@ -350,30 +340,7 @@ class GLMMFit:
         NotIdentified
             Two properties say the same, there are too few items, or one is separated.
         """
-        missing = [item for item in self.items.index if item not in properties.index]
-        if missing:
-            raise DataError(f"properties lack item {name_some(missing)}; give every item a row")
-        design = properties.loc[list(self.items.index)].astype(np.float64)
-        if design.isna().any(axis=None):
-            raise DataError("properties of items must not be missing; fill them in")
-        design.insert(0, "intercept", 1.0)
-        what = f"change of the expected quality of an item, items random, {self._scale}"
-        return self._regress(design, ["all"] * len(design), what)
-
-    def _regress(
-        self, design: pd.DataFrame, groups: Sequence[Hashable], what: str
-    ) -> ItemRegression:
-        items = list(design.index)
-        leaning = [item for item in self.separated if item in items]
-        if leaning:
-            raise NotIdentified(
-                f"item {name_some(leaning)} is rated the same in every batch: its quality is set "
-                f"by the prior, and says nothing about new items; leave it out of the groups"
-            )
-        rows = self.items.index.get_indexer(pd.Index(items))
-        chosen = np.flatnonzero([part == "item" for part, _ in self.names])[rows]
-        covariance = self.engine.inverse_information[np.ix_(chosen, chosen)]
-        return regress_items(self.items.iloc[rows], covariance, design, groups, label=what)
+        return item_regression(self, properties)
 
     def predictive_check(
         self, ratings: pd.DataFrame, *, draws: int = 500, seed: Seed
@@ -473,7 +440,8 @@ class GLMMFit:
         return float(vector @ self.items.to_numpy()), float(np.sqrt(variance))
 
     @property
-    def _scale(self) -> str:
+    def units_of_quality(self) -> str:
+        """What qualities are measured in, in words."""
         return "rating units" if self.response == "gaussian" else "logit scale"
 
     def _basis(self, covariance: Covariance) -> str:

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchtrial.orchestrator.models.glmm.model import Model, binary_scale, build, ordinal_scale
+from benchtrial.orchestrator.models.glmm.model import Model, build
+from benchtrial.orchestrator.models.glmm.scale import binary_scale, ordinal_scale
 from benchtrial.orchestrator.models.glmm.table import read_ratings
 
 LAG_CASES = [(), (-0.8,), (-0.8, 0.4, 0.3)]
