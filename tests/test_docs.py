@@ -21,6 +21,7 @@ command with its options, every end state and reason.
 
 import contextlib
 import doctest
+import inspect
 import io
 import json
 import re
@@ -36,6 +37,8 @@ import pytest
 import typer
 from pydantic_core import PydanticUndefined
 
+import benchtrial
+from benchtrial.errors import StudyError
 from benchtrial.orchestrator import study as studies
 from benchtrial.orchestrator.campaign.result import EXIT_CODES
 from benchtrial.orchestrator.cli import main
@@ -80,26 +83,25 @@ class Block:
 
 
 def blocks(page: Path) -> list[Block]:
-    found: list[Block] = []
-    opening: re.Match[str] | None = None
-    start, content, why, comment = 0, [], None, None
-    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), start=1):
-        fence = _FENCE.match(line)
-        if opening is None and fence:
-            opening, start, content, why = fence, number, [], comment
-        elif opening is not None and line.strip() == "```":
-            text = "\n".join(content) + "\n"
-            found.append(Block(page, start, opening["language"], opening["title"], text, why))
-            opening = None
-        elif opening is not None:
-            content.append(line.removeprefix(opening["indent"]))
+    found = []
+    why: str | None = None
+    lines = enumerate(page.read_text(encoding="utf-8").splitlines(), start=1)
+    for number, line in lines:
+        if fence := _FENCE.match(line):
+            content = []
+            for _, inner in lines:
+                if inner.strip() == "```":
+                    break
+                content.append(inner.removeprefix(fence["indent"]) + "\n")
+            else:
+                raise AssertionError(f"{page.name}:{number}: this block is never closed")
+            found.append(
+                Block(page, number, fence["language"], fence["title"], "".join(content), why)
+            )
+            why = None
         elif line.strip():
             note = _NOT_RUN.fullmatch(line.strip())
-            comment = note["why"] if note else None
-            continue
-        if fence or opening is None and line.strip() == "```":
-            comment = None
-    assert opening is None, f"{page.name}:{start}: this block is never closed"
+            why = note["why"] if note else None
     return found
 
 
@@ -215,19 +217,13 @@ def check_fragment(block: Block, folder: Path) -> None:
         path.write_text("".join(f"{k} = {toml(v)}\n" for k, v in whole.items()), encoding="utf-8")
         try:
             Study.from_file(path)
-        except studies_error() as error:
+        except StudyError as error:
             complaints.append(f"{kind}: {error}")
         else:
             return
         finally:
             path.unlink()
     raise AssertionError(f"{block.where}: fits into no study:\n" + "\n".join(complaints))
-
-
-def studies_error() -> type[Exception]:
-    from benchtrial.errors import StudyError
-
-    return StudyError
 
 
 def toml(value: Any) -> str:
@@ -353,7 +349,7 @@ def rows(text: str) -> dict[str, list[str]]:
     found = {}
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split(" | ")]
-        if line.startswith("|") and (name := re.fullmatch(r"`([^`]+)`", cells[0])):
+        if line.startswith("|") and (name := re.fullmatch(r"`([^`{]+)`", cells[0])):
             found[name[1]] = cells[1:]
     return found
 
@@ -440,10 +436,27 @@ def test_every_end_state_rule_and_table_is_explained():
 
 
 def test_every_public_name_is_in_the_api_reference():
-    import benchtrial
-
     text = (DOCS / "reference" / "python-api.md").read_text(encoding="utf-8")
     for room in ("designs", "models", "sequential"):
         missing = [n for n in getattr(benchtrial, room).__all__ if f"`{n}" not in text]
         assert not missing, f"{room}: {missing}"
     assert all(f"`{name}" in text for name in benchtrial.__all__)
+
+
+@pytest.mark.parametrize("room", ["designs", "models", "sequential"])
+def test_signatures_in_the_api_reference_are_those_of_the_code(room):
+    section = sections(DOCS / "reference" / "python-api.md")[room]
+    module = getattr(benchtrial, room)
+    checked = 0
+    for name, arguments in re.findall(r"`(\w+)\(([^`]*)\)`", section):
+        if name not in module.__all__:
+            continue
+        real = inspect.signature(getattr(module, name)).parameters
+        written = re.sub(r",? *…", "", arguments)
+        shown = inspect.signature(eval(f"lambda {written}: None")).parameters  # noqa: S307  (ours)
+        for parameter in shown.values():
+            assert parameter.name in real, f"{name}: {parameter.name}"
+            if parameter.default is not parameter.empty:
+                assert parameter.default == real[parameter.name].default, f"{name}: {parameter}"
+        checked += 1
+    assert checked >= 5
