@@ -21,6 +21,7 @@ import pandas as pd
 
 from benchtrial.designs.balance import Balance, balance
 from benchtrial.errors import DataError
+from benchtrial.orchestrator.models.oscar.arrays import Floats
 from benchtrial.orchestrator.models.oscar.cells import group
 from benchtrial.orchestrator.models.oscar.fit import build_model
 from benchtrial.orchestrator.models.oscar.heldout import specification
@@ -33,7 +34,7 @@ from benchtrial.orchestrator.models.oscar.identification import (
 from benchtrial.orchestrator.models.oscar.likelihood import evaluate
 from benchtrial.orchestrator.models.oscar.model import TERMS, Model
 from benchtrial.orchestrator.models.oscar.newton import Point
-from benchtrial.orchestrator.models.oscar.table import Comparisons, Floats, encode
+from benchtrial.orchestrator.models.oscar.table import Comparisons, encode
 from benchtrial.orchestrator.models.oscar.uncertainty import FLAT_SHARE, Uncertainty
 
 #: Root mean square of the nominal candidate scores: pairs at a distance of a few tenths to one

@@ -24,7 +24,8 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import optimize, special, stats
 
-from benchtrial.orchestrator.models.oscar.table import Comparisons, Floats, Ints, encode
+from benchtrial.orchestrator.models.oscar.arrays import Floats, Ints
+from benchtrial.orchestrator.models.oscar.table import Comparisons, encode
 
 #: Where the Jeffreys-penalized maximum is looked for. With n decisive swaps all in one slot it lies
 #: at log(2 n + 1) / 2, so this covers any number of verdicts there will ever be.

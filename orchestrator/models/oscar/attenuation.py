@@ -27,6 +27,7 @@ import pandas as pd
 from scipy import optimize, special
 
 from benchtrial.errors import DataError, NotConverged
+from benchtrial.orchestrator.models.oscar.arrays import Floats
 from benchtrial.orchestrator.models.oscar.cells import group
 from benchtrial.orchestrator.models.oscar.covariance import logistic
 from benchtrial.orchestrator.models.oscar.fit import Specification, fit_encoded
@@ -34,7 +35,6 @@ from benchtrial.orchestrator.models.oscar.likelihood import evaluate
 from benchtrial.orchestrator.models.oscar.result import OscarFit
 from benchtrial.orchestrator.models.oscar.table import (
     Comparisons,
-    Floats,
     encode,
     encode_like,
     resampled_prompts,

@@ -15,9 +15,10 @@ import pandas as pd
 from scipy import special
 
 from benchtrial.errors import DataError, NotConverged
+from benchtrial.orchestrator.models.oscar.arrays import Floats
 from benchtrial.orchestrator.models.oscar.fit import Specification, fit_encoded
 from benchtrial.orchestrator.models.oscar.result import OscarFit
-from benchtrial.orchestrator.models.oscar.table import Floats, resampled_prompts
+from benchtrial.orchestrator.models.oscar.table import resampled_prompts
 
 
 def bootstrap_win_probability(

@@ -17,10 +17,11 @@ import pandas as pd
 from scipy import stats
 
 from benchtrial.errors import DataError, NotConverged
+from benchtrial.orchestrator.models.oscar.arrays import Floats
 from benchtrial.orchestrator.models.oscar.covariance import logistic
 from benchtrial.orchestrator.models.oscar.fit import Specification, fit_encoded
 from benchtrial.orchestrator.models.oscar.heldout import log_loss, specification
-from benchtrial.orchestrator.models.oscar.table import Comparisons, Floats, encode
+from benchtrial.orchestrator.models.oscar.table import Comparisons, encode
 
 #: Ridge on intercept and slope of the calibration (F.3).
 RIDGE = 1e-6

@@ -12,8 +12,9 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
+from benchtrial.orchestrator.models.oscar.arrays import Floats, Ints
 from benchtrial.orchestrator.models.oscar.model import Model
-from benchtrial.orchestrator.models.oscar.table import Comparisons, Floats, Ints
+from benchtrial.orchestrator.models.oscar.table import Comparisons
 
 #: Up to this many counters, plus a few per record, counting beats sorting.
 COUNTERS = 1_000_000

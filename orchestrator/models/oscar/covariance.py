@@ -11,10 +11,11 @@ Source: OSCAR (arXiv 2609.24128), equation (9) and appendix B.3.
 import numpy as np
 from scipy import linalg, sparse
 
+from benchtrial.orchestrator.models.oscar.arrays import Floats
 from benchtrial.orchestrator.models.oscar.cells import counting_sort
 from benchtrial.orchestrator.models.oscar.likelihood import sensitivity, three_outcomes
 from benchtrial.orchestrator.models.oscar.model import Model, family_contrast
-from benchtrial.orchestrator.models.oscar.table import Comparisons, Floats
+from benchtrial.orchestrator.models.oscar.table import Comparisons
 
 #: Records whose scores are worked out together: a few columns of them fit a core's own cache.
 BLOCK_RECORDS = 65_536

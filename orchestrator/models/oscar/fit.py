@@ -31,12 +31,13 @@ import numpy as np
 import pandas as pd
 
 from benchtrial.errors import DataError
+from benchtrial.orchestrator.models.oscar.arrays import Floats
 from benchtrial.orchestrator.models.oscar.cells import Cells, group
 from benchtrial.orchestrator.models.oscar.likelihood import evaluate
 from benchtrial.orchestrator.models.oscar.model import TERMS, Model, retained_columns
 from benchtrial.orchestrator.models.oscar.newton import Point, minimise
 from benchtrial.orchestrator.models.oscar.result import OscarFit
-from benchtrial.orchestrator.models.oscar.table import Comparisons, Floats, encode
+from benchtrial.orchestrator.models.oscar.table import Comparisons, encode
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from benchtrial.errors import DataError, NotConverged
+from benchtrial.orchestrator.models.oscar.arrays import Floats
 from benchtrial.orchestrator.models.oscar.fit import (
     Specification,
     fit_encoded,
@@ -24,12 +25,7 @@ from benchtrial.orchestrator.models.oscar.fit import (
     standard_length_scale,
 )
 from benchtrial.orchestrator.models.oscar.result import OscarFit
-from benchtrial.orchestrator.models.oscar.table import (
-    Comparisons,
-    Floats,
-    encode,
-    resampled_prompts,
-)
+from benchtrial.orchestrator.models.oscar.table import Comparisons, encode, resampled_prompts
 
 #: Predictions are clipped to this distance from 0 and 1 (E.2).
 CLIP = 1e-15

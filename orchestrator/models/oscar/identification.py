@@ -19,8 +19,9 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from benchtrial.orchestrator.models.oscar.arrays import Floats, Ints
 from benchtrial.orchestrator.models.oscar.newton import BOUND, STATIONARY, Minimum
-from benchtrial.orchestrator.models.oscar.table import Comparisons, Floats, Ints
+from benchtrial.orchestrator.models.oscar.table import Comparisons
 
 #: Eigenvalues of the information at or below this share of the largest are not identified (B.3).
 IDENTIFIED_SHARE = 1e-10

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from benchtrial.orchestrator.models.oscar.arrays import Floats, Ints
 from benchtrial.orchestrator.models.oscar.cells import Cells
 from benchtrial.orchestrator.models.oscar.model import Model
-from benchtrial.orchestrator.models.oscar.table import Floats, Ints
 
 #: Factors (1 + e) <= 2 multiplied before one logarithm is taken; 2^8 is far from overflow.
 LOG_EVERY = 8

@@ -15,7 +15,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from benchtrial.orchestrator.models.oscar.table import Comparisons, Floats, Ints
+from benchtrial.orchestrator.models.oscar.arrays import Floats, Ints
+from benchtrial.orchestrator.models.oscar.table import Comparisons
 
 #: A covariate is kept if its part orthogonal to the earlier ones exceeds this share of it (B.2).
 RANK_TOLERANCE = 1e-10

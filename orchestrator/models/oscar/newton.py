@@ -18,7 +18,7 @@ import numpy as np
 from scipy import linalg
 
 from benchtrial.errors import NotConverged
-from benchtrial.orchestrator.models.oscar.table import Floats
+from benchtrial.orchestrator.models.oscar.arrays import Floats
 
 #: Bound of a log-sensitivity (B.1): beyond e^15 a judge is a rule, not a scale.
 BOUND = 15.0

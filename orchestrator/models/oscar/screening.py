@@ -17,9 +17,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from benchtrial.orchestrator.models.oscar.arrays import Floats
 from benchtrial.orchestrator.models.oscar.fit import Specification, fit_encoded
 from benchtrial.orchestrator.models.oscar.result import OscarFit
-from benchtrial.orchestrator.models.oscar.table import Comparisons, Floats
+from benchtrial.orchestrator.models.oscar.table import Comparisons
 
 #: Kappa below which a judge is of no use: over a typical gap it moves from 1/2 to 0.525.
 FLOOR = 0.1

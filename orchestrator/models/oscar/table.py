@@ -19,22 +19,21 @@ import numpy.typing as npt
 import pandas as pd
 
 from benchtrial.errors import DataError
-
-Ints = npt.NDArray[np.intp]
-Floats = npt.NDArray[np.float64]
+from benchtrial.orchestrator.models.oscar.arrays import Floats, Ints
+from benchtrial.orchestrator.models.oscar.covariates import (
+    ROWS_NAMED,
+    lacking_terms,
+    length_ratio,
+    named_rows,
+    read_families,
+)
 
 REQUIRED = ("judge", "prompt", "first", "second")
-LENGTHS = ("first_length", "second_length")
-FAMILIES = ("first_family", "second_family", "judge_family")
 #: Scores of a three-way verdict; any other outcome is a probability.
 VERDICT_SCORES = (0.0, 0.5, 1.0)
-#: Family of people, of whom none was trained with a candidate.
-PEOPLE = "people"
 #: Integer ids that span no more than this (and a few times the rows) are looked up, not hashed.
 SPAN = 1_000_000
 SPAN_PER_ROW = 4
-#: How many offending rows a message names: enough to find the fault, few enough to read.
-ROWS_NAMED = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,9 +178,9 @@ def encode(frame: pd.DataFrame) -> Comparisons:
         )
     if len(judges) == 1:
         notes.append(f"one judge only: win probabilities are those of {judges[0]}")
-    families = _families(frame, judge, first, second, judges, candidates)
+    families = read_families(frame, judge, first, second, judges, candidates)
     same, of_judge, of_candidate = families or (None, (), ())
-    ratio = _length_ratio(frame)
+    ratio = length_ratio(frame)
     return Comparisons(
         judges=judges,
         candidates=candidates,
@@ -195,7 +194,7 @@ def encode(frame: pd.DataFrame) -> Comparisons:
         same_family=same,
         judge_families=of_judge,
         candidate_families=of_candidate,
-        lacking=_lacking(frame, ratio),
+        lacking=lacking_terms(frame, ratio),
         human=_human(frame, judge, len(judges)),
         repetition=_repetitions(frame),
         notes=tuple(notes),
@@ -229,7 +228,7 @@ def encode_like(frame: pd.DataFrame, fitted: Comparisons) -> Comparisons:
         second=codes["second"],
         prompt=np.zeros(len(frame), dtype=np.intp),
         outcome=np.full(len(frame), np.nan),
-        length_ratio=_length_ratio(frame),
+        length_ratio=length_ratio(frame),
         weight=None,
         repetition=None,
         notes=(),
@@ -258,7 +257,7 @@ def _require_columns(frame: pd.DataFrame, columns: Sequence[str]) -> None:
     for column in REQUIRED:
         empty = frame[column].isna().to_numpy()
         if empty.any():
-            raise DataError(f"column {column!r} is empty in {_rows(frame, empty)}")
+            raise DataError(f"column {column!r} is empty in {named_rows(frame, empty)}")
 
 
 def _require_one_criterion(frame: pd.DataFrame) -> None:
@@ -282,7 +281,7 @@ def _outcomes(frame: pd.DataFrame) -> tuple[Floats, npt.NDArray[np.bool_]]:
     outside = answered & ~((outcome >= 0) & (outcome <= 1))
     if outside.any():
         raise DataError(
-            f"column 'outcome' is outside [0, 1] in {_rows(frame, outside)}; it is the slot-A "
+            f"column 'outcome' is outside [0, 1] in {named_rows(frame, outside)}; it is the slot-A "
             "score: 1 if the first response won, 0 if the second did, 0.5 for a tie"
         )
     return outcome, answered
@@ -324,7 +323,7 @@ def _candidate_codes(frame: pd.DataFrame) -> tuple[Ints, Ints, pd.Index]:
     itself: npt.NDArray[np.bool_] = np.equal(first, second)
     if itself.any():
         raise DataError(
-            f"a candidate is compared with itself in {_rows(frame, itself)}; remove these rows"
+            f"a candidate is compared with itself in {named_rows(frame, itself)}; remove these rows"
         )
     return first, second, candidates
 
@@ -346,96 +345,8 @@ def _repetitions(frame: pd.DataFrame) -> Ints | None:
     return codes
 
 
-# Covariates ------------------------------------------------------------------------------------
-
-
-def _length_ratio(frame: pd.DataFrame) -> Floats | None:
-    if not set(LENGTHS) <= set(frame.columns):
-        return None
-    lengths = frame[list(LENGTHS)].to_numpy(dtype=np.float64, na_value=np.nan)
-    negative: npt.NDArray[np.bool_] = np.any(lengths < 0, axis=1)
-    if negative.any():
-        raise DataError(
-            f"a response length is negative in {_rows(frame, negative)}; lengths are Unicode "
-            "characters of the displayed responses"
-        )
-    if np.isnan(lengths).all():
-        return None
-    ratio: Floats = np.log1p(lengths[:, 0]) - np.log1p(lengths[:, 1])
-    return ratio
-
-
-def _families(
-    frame: pd.DataFrame,
-    judge: Ints,
-    first: Ints,
-    second: Ints,
-    judges: pd.Index,
-    candidates: pd.Index,
-) -> tuple[npt.NDArray[np.bool_], tuple[Hashable, ...], tuple[Hashable, ...]] | None:
-    """Read who is of whose family; None where a family is not known."""
-    if not set(FAMILIES) <= set(frame.columns) or _unknown_family(frame) is not None:
-        return None
-    own = frame["judge_family"]
-    if own.isna().any():  # people, who are of no model's family
-        own = own.astype(object).where(own.notna(), PEOPLE)
-    of_judge = _one_family([(judge, own)], judges, "judge")
-    shown = [(first, frame["first_family"]), (second, frame["second_family"])]
-    of_candidate = _one_family(shown, candidates, "candidate")
-    same = np.array([[j == c for c in of_candidate] for j in of_judge], dtype=bool)
-    return same, of_judge, of_candidate
-
-
-def _unknown_family(frame: pd.DataFrame) -> str | None:
-    """Say where a family is empty; people need none."""
-    for column in FAMILIES:
-        empty = frame[column].isna().to_numpy()
-        if column == "judge_family" and "kind" in frame.columns:
-            empty = empty & (frame["kind"] != "human").to_numpy()
-        if empty.any():
-            return f"column {column!r} is empty in {_rows(frame, empty)}"
-    return None
-
-
-def _one_family(
-    columns: list[tuple[Ints, pd.Series]], labels: pd.Index, what: str
-) -> tuple[Hashable, ...]:
-    families: dict[int, Hashable] = {}
-    for code, column in columns:
-        family, names = pd.factorize(column)
-        pairs = np.unique(code * len(names) + family)
-        for member, name in zip(pairs // len(names), pairs % len(names), strict=True):
-            if families.setdefault(int(member), names[name]) != names[name]:
-                raise DataError(
-                    f"{what} {labels[member]} has two families, {families[int(member)]} and "
-                    f"{names[name]}; each {what} has one"
-                )
-    return tuple(families[member] for member in range(len(labels)))
-
-
-def _lacking(frame: pd.DataFrame, ratio: Floats | None) -> dict[str, str]:
-    """Say why a term cannot be fitted, by term."""
-    lacking = {}
-    gaps = 0 if ratio is None else int(np.isnan(ratio).sum())
-    if not set(LENGTHS) <= set(frame.columns):
-        lacking["length"] = f"no columns {', '.join(LENGTHS)}"
-    elif ratio is None or gaps:
-        lacking["length"] = f"{gaps or len(frame)} of {len(frame)} rows without a length"
-    if not set(FAMILIES) <= set(frame.columns):
-        lacking["family"] = f"no columns {', '.join(FAMILIES)}"
-    elif (fault := _unknown_family(frame)) is not None:
-        lacking["family"] = fault
-    return lacking
-
-
 def _human(frame: pd.DataFrame, judge: Ints, judges: int) -> npt.NDArray[np.bool_]:
     human = np.zeros(judges, dtype=bool)
     if "kind" in frame.columns:
         human[judge[(frame["kind"] == "human").to_numpy()]] = True
     return human
-
-
-def _rows(frame: pd.DataFrame, offending: npt.NDArray[np.bool_]) -> str:
-    named = [str(label) for label in frame.index[offending][:ROWS_NAMED]]
-    more = int(offending.sum()) - len(named)
-    return f"row {', '.join(named)}" + (f" and {more} more" if more else "")

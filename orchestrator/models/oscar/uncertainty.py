@@ -18,11 +18,12 @@ import numpy.typing as npt
 from scipy import special
 
 from benchtrial.errors import DataError, FitError
+from benchtrial.orchestrator.models.oscar.arrays import Floats, Ints
 from benchtrial.orchestrator.models.oscar.covariance import inverse, prompt_variance
 from benchtrial.orchestrator.models.oscar.identification import flat_directions
 from benchtrial.orchestrator.models.oscar.model import Model
 from benchtrial.orchestrator.models.oscar.newton import Point
-from benchtrial.orchestrator.models.oscar.table import Comparisons, Floats, Ints
+from benchtrial.orchestrator.models.oscar.table import Comparisons
 
 Covariance = Literal["cluster", "model"]
 
