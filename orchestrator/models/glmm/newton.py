@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from benchtrial.errors import NotConverged
+from benchtrial.errors import NotConverged, NotIdentified
 from benchtrial.orchestrator.models.glmm.likelihood import Likelihood, Posterior
 
 Floats = npt.NDArray[np.float64]
@@ -44,6 +44,9 @@ SINGULAR_SD = 1e-3
 
 RELEASE_SD = 0.05
 """Where the search resumes if the score says that the variance is not zero after all."""
+
+LARGEST_SD = 25.0
+"""A deviation in logits beyond which batches are all-or-nothing and the likelihood keeps rising."""
 
 LONGEST_STEP = 4.0
 """Largest change of any parameter in one iteration, in logits: a longer step left the region where
@@ -125,6 +128,8 @@ def maximize(
 
     Raises
     ------
+    NotIdentified
+        A batch deviation runs off to infinity.
     NotConverged
         After ``ITERATIONS`` steps, or if no step increases the likelihood.
     """
@@ -155,6 +160,11 @@ def maximize(
             continue
         step *= min(1.0, LONGEST_STEP / np.abs(step).max())
         parameters, posterior = _search(likelihood, posterior, parameters, step, penalty, decrement)
+        if np.abs(parameters[likelihood.effects :]).max() > LARGEST_SD:
+            raise NotIdentified(
+                "the batch deviation runs off to infinity: nearly every batch is rated all alike, so "
+                "that items cannot be told from batches; collect more or longer batches"
+            )
         held = _vanishing(parameters, free, may_vanish)
         if held.size:
             parameters[held], free[held] = 0.0, False

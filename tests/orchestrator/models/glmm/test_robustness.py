@@ -1,9 +1,10 @@
 """Small, odd and broken data: a fit, or an error that says why, and never anything else."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from benchtrial.errors import DataError, FitError, NotConverged
+from benchtrial.errors import DataError, FitError, NotConverged, NotIdentified
 from benchtrial.orchestrator.models import fit_glmm
 
 
@@ -41,6 +42,18 @@ def test_every_small_study_is_fitted_or_refused(simulate, seed) -> None:
     first, last = fit.items.index[[0, -1]]
     assert fit.contrast({first: 1, last: -1}).se > 0
     assert fit.group_difference({first: "a", last: "b"}, "a", "b").se > 0
+
+
+def test_unanimous_batches_are_refused_in_words() -> None:
+    """Each batch all accepted or all rejected: the deviation of batches has no finite estimate."""
+    rows = [
+        (batch, position, item, int(batch % 2))
+        for batch in range(12)
+        for position, item in enumerate(np.random.default_rng(batch).permutation(list("abc")))
+    ]
+    ratings = pd.DataFrame(rows, columns=["batch", "position", "item", "rating"])
+    with pytest.raises(NotIdentified, match="batch deviation runs off"):
+        fit_glmm(ratings, lags=0)
 
 
 def test_many_fixed_effects_take_no_more_iterations(simulate) -> None:
