@@ -1,47 +1,91 @@
-"""Turn events and results into text that reads well in a terminal and in a log file."""
+"""Turn events and results into text that reads well in a terminal and in a log file.
 
-import json
-from collections.abc import Callable
+A line is at most 80 characters wide where the ids allow it; nothing is ever shortened, because two
+ids may differ in the part that would be cut. The last line, which begins with ``result:``, and
+errors are never broken.
+"""
+
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import isfinite
+from typing import Literal
 
 import pandas as pd
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from benchtrial.orchestrator.budget import Amount
 from benchtrial.orchestrator.campaign import (
     AttemptFailed,
     Event,
+    Listener,
     LookTaken,
     Replied,
     Result,
     RoundStarted,
 )
+from benchtrial.orchestrator.cli import facts
+from benchtrial.orchestrator.cli.facts import missing_counts
 from benchtrial.orchestrator.sequential import ContrastLook, Look
 
-# A look shows this many contrasts at most: those nearest to a decision.
+WIDTH = 80
+# Tables may stand two characters in.
+TABLE_WIDTH = WIDTH - 2
+# A look shows the numbers of this many contrasts at most: those nearest to a decision.
 CONTRASTS_SHOWN = 6
+# Kinds of missing verdicts shown, the most frequent first; --json has them all.
+MISSING_SHOWN = 12
+# Further lines of a broken paragraph, and numbers that did not fit beside their names.
+INDENT = "    "
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """Says on the console as much as was asked for: all lines, the last one, or JSON."""
+
+    console: Console
+    mode: Literal["lines", "quiet", "json"]
+
+    def say(self, lines: Iterable[str]) -> None:
+        """Print lines, unless only the end is wanted."""
+        if self.mode == "lines":
+            for line in lines:
+                self.console.print(line)
+
+    def end(
+        self, lines: Iterable[str], last: str, found: Callable[[], Mapping[str, object]]
+    ) -> None:
+        """Print how it ended: ``lines`` and ``last``, or ``last`` alone, or ``found`` as JSON."""
+        self.say(lines)
+        self.console.print(facts.dumps(found()) if self.mode == "json" else last)
+
+
+def voice(*, as_json: bool, quiet: bool) -> Voice:
+    """Build the voice that the options ask for; JSON wins over quiet."""
+    # Ids may look like markup, numbers or emoji codes; soft_wrap: the terminal breaks lines, not we
+    console = Console(markup=False, highlight=False, emoji=False, soft_wrap=True)
+    return Voice(console, "json" if as_json else "quiet" if quiet else "lines")
 
 
 class Watcher:
-    """Shows a campaign as it runs: a progress bar on a terminal, lines in a log, a row per look."""
+    """Shows a campaign as it runs: a progress bar on a terminal, and lines for each look."""
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
+    def __init__(self, voice: Voice) -> None:
+        self._voice = voice
         self._progress = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            TextColumn("{task.fields[spent]}"),
-            console=console,
+            TextColumn("{task.fields[spent]}", markup=False),
+            console=voice.console,
             transient=True,
-            disable=not console.is_terminal,
+            disable=voice.mode != "lines" or not voice.console.is_terminal,
         )
         self._task = self._progress.add_task("", total=None, spent="")
 
-    def __enter__(self) -> Callable[[Event], None]:
+    def __enter__(self) -> Listener:
         self._progress.start()
         return self._hear
 
@@ -61,50 +105,96 @@ class Watcher:
                 self._progress.update(self._task, advance=1, spent=spending(event.spent))
             case AttemptFailed():
                 again = "; trying again" if event.again else ""
-                self._console.print(
-                    f"{event.judge}: attempt {event.attempt}: {event.message}{again}",
-                    markup=False,
-                    highlight=False,
+                self._voice.say(
+                    paragraph(f"{event.judge}: attempt {event.attempt}: {event.message}{again}")
                 )
             case LookTaken():
-                self._console.print(
-                    "\n".join(look_lines(event.look, event.spent)), markup=False, highlight=False
-                )
+                self._voice.say(look_lines(event.look, event.spent))
+
+
+# Looks ------------------------------------------------------------------------------------------
 
 
 def look_lines(look: Look, spent: Amount | None = None) -> list[str]:
-    """Describe a look: one line for itself and one for each contrast nearest to a decision."""
+    """Describe a look: its clock, the numbers of open contrasts, and what is conclusive.
+
+    Of the open contrasts the nearest to a decision come first. Where all are conclusive, the
+    numbers are those of the one that is so by least.
+    """
     head = f"look {look.number}  clock {look.clock:.2f}"
     if spent is not None:
         head += f"  {spending(spent)}"
-    contrasts = sorted(look.contrasts, key=_distance)
-    lines = [head, *(f"  {_contrast(one)}" for one in contrasts[:CONTRASTS_SHOWN])]
-    if len(contrasts) > CONTRASTS_SHOWN:
-        lines.append(
-            f"  … and {len(contrasts) - CONTRASTS_SHOWN} contrasts further from a decision"
-        )
+    estimable = [one for one in look.contrasts if isfinite(one.se)]
+    unknown = len(look.contrasts) - len(estimable)
+    nearest = sorted((one for one in estimable if not _conclusive(one)), key=_distance)
+    conclusive = sorted((one for one in estimable if _conclusive(one)), key=_distance, reverse=True)
+    if not nearest:
+        nearest, conclusive = conclusive[:1], conclusive[1:]
+    lines = [head]
+    for one in nearest[:CONTRASTS_SHOWN]:
+        lines += _beside_or_below(f"  {_names(one)}: ", _numbers(one))
+    if len(nearest) > CONTRASTS_SHOWN:
+        lines.append(f"  further from a decision: {_contrasts(len(nearest) - CONTRASTS_SHOWN)}")
+    if unknown:
+        lines.append(f"  not estimable yet: {_contrasts(unknown)}")
+    if conclusive:
+        lines.append(_conclusive_line(conclusive))
     return lines
 
 
-def looks_table(looks: tuple[Look, ...]) -> Table:
+def looks_lines(looks: Sequence[Look]) -> list[str]:
     """Lay out every look as a table: the contrast nearest to a decision in each."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("look", "clock", "contrast"):
-        table.add_column(name)
-    for name in ("estimate", "interval", "z", "bound"):
-        table.add_column(name, justify="right")
+    if not looks:
+        return []
+    rows = []
     for look in looks:
-        for one in sorted(look.contrasts, key=_distance)[:1]:
-            table.add_row(
+        one = min(look.contrasts, key=lambda one: (_conclusive(one), abs(_distance(one))))
+        rows.append(
+            (
                 str(look.number),
                 f"{look.clock:.2f}",
-                f"{one.first} - {one.second}",
-                _number(one.value),
+                _names(one),
+                _number(one.value) if isfinite(one.se) else "-",
                 f"[{_number(one.low)}, {_number(one.high)}]",
-                _number(one.z),
+                _number(one.z) if isfinite(one.se) else "-",
                 _number(one.bound),
             )
-    return table
+        )
+    return table_lines(("look", "clock", "contrast", "estimate", "interval", "z", "bound"), rows)
+
+
+def _conclusive(one: ContrastLook) -> bool:
+    return one.verdict in {"first", "second", "equivalent"}
+
+
+def _distance(one: ContrastLook) -> float:
+    """How far a contrast is from its bound, negative beyond it; infinite if it was not tested."""
+    return one.bound - abs(one.z)
+
+
+def _names(one: ContrastLook) -> str:
+    return f"{one.first} - {one.second}"
+
+
+def _numbers(one: ContrastLook) -> str:
+    words = f"{one.value:+.3f}  [{one.low:+.3f}, {one.high:+.3f}]  z {one.z:+.2f}"
+    if one.verdict == "prior-driven":
+        return f"{words}, set by the prior"
+    return f"{words} of {one.bound:.2f}" if one.tested else f"{words}, not tested"
+
+
+def _conclusive_line(conclusive: Sequence[ContrastLook]) -> str:
+    relations = {"first": "{0} > {1}", "second": "{1} > {0}", "equivalent": "{0} = {1}"}
+    named = ", ".join(relations[one.verdict].format(one.first, one.second) for one in conclusive)
+    line = f"  conclusive: {named}"
+    return line if len(line) <= WIDTH else f"  conclusive: {_contrasts(len(conclusive))}"
+
+
+def _contrasts(number: int) -> str:
+    return f"{number} contrast" + ("s" if number > 1 else "")
+
+
+# Results ----------------------------------------------------------------------------------------
 
 
 def spending(spent: Amount) -> str:
@@ -114,73 +204,76 @@ def spending(spent: Amount) -> str:
 
 
 def result_lines(result: Result) -> list[str]:
-    """Describe a result: warnings, what is missing, what was spent, and the decision last."""
-    lines = [f"warning: {warning}" for warning in result.warnings]
+    """Describe a result: warnings, what is missing, and what was spent."""
+    lines = [line for warning in result.warnings for line in paragraph(f"warning: {warning}")]
     if not result.missing.empty:
+        counts = missing_counts(result.missing)
         lines.append(f"verdicts that do not count: {len(result.missing)}")
-        table = missing_counts(result.missing).to_string(index=False)
-        lines += [f"  {line}" for line in table.splitlines()]
-    return [*lines, f"spent: {spending(result.spent)}", str(result)]
+        lines += [f"  {line}" for line in frame_lines(counts.head(MISSING_SHOWN))]
+        if len(counts) > MISSING_SHOWN:
+            lines.append(f"  and {len(counts) - MISSING_SHOWN} rarer kinds (--json has them all)")
+    return [*lines, f"spent: {spending(result.spent)}"]
 
 
-def missing_counts(missing: pd.DataFrame) -> pd.DataFrame:
-    """Count missing verdicts by judge, who was shown, slot and reason; unequal loss shows here.
+# Lines ------------------------------------------------------------------------------------------
 
-    A missing verdict on a pair counts for both of its candidates.
+
+def paragraph(text: str) -> list[str]:
+    """Break a text into lines of the console's width, ids whole."""
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        subsequent_indent=INDENT,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def frame_lines(frame: pd.DataFrame, *, digits: int = 3) -> list[str]:
+    """Lay out a table, numbers with so many digits after the point."""
+    return table_lines(
+        [str(name) for name in frame.columns],
+        [[_cell(value, digits) for value in row] for row in frame.astype(object).to_numpy()],
+    )
+
+
+def table_lines(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lay out a table, text to the left and numbers to the right.
+
+    Where it is too wide, the numbers of a row stand on a line below its text.
     """
-    parts = []
-    if "first" in missing:
-        pairs = missing[missing["first"].notna()]
-        parts += [
-            pairs.assign(subject=pairs[column], slot=slot)
-            for column, slot in (("first", "A"), ("second", "B"))
-        ]
-    if "item" in missing:
-        parts.append(missing[missing["batch"].notna()].assign(subject=lambda rows: rows["item"]))
-    shown = pd.concat(parts)
-    by = ["judge", "subject", "slot", "state", "reason"]
-    return shown.groupby(by, dropna=False).size().rename("count").reset_index()
-
-
-def result_json(result: Result) -> str:
-    """Describe a result for scripts, as one JSON object."""
-    return json.dumps(
-        {
-            "result": result.state,
-            "winner": result.winner,
-            "sentence": result.sentence,
-            "spent": {
-                "tokens": result.spent.tokens,
-                "requests": result.spent.requests,
-                "money": None if result.spent.money is None else str(result.spent.money),
-            },
-            "warnings": list(result.warnings),
-            "missing": []
-            if result.missing.empty
-            else json.loads(missing_counts(result.missing).to_json(orient="records")),
-            "looks": [json.loads(look.to_json()) for look in result.looks],
-        },
-        indent=2,
+    columns = list(zip(header, *rows, strict=True))
+    text = [any(cell[:1].isalpha() for cell in column[1:]) for column in columns]
+    aligned = [
+        [cell.ljust(width) if left else cell.rjust(width) for cell in column]
+        for column, left in zip(columns, text, strict=True)
+        for width in [max(map(len, column))]
+    ]
+    lines = ["  ".join(row).rstrip() for row in zip(*aligned, strict=True)]
+    if max(map(len, lines)) <= TABLE_WIDTH:
+        return lines
+    words, numbers = (
+        [column for column, left in zip(aligned, text, strict=True) if left is wanted]
+        for wanted in (True, False)
     )
+    return [
+        line
+        for above, below in zip(zip(*words, strict=True), zip(*numbers, strict=True), strict=True)
+        for line in ("  ".join(above).rstrip(), INDENT + "  ".join(below).rstrip())
+    ]
 
 
-def _contrast(one: ContrastLook) -> str:
-    if not isfinite(one.se):
-        return f"{one.first} - {one.second}: not estimable yet"
-    return (
-        f"{one.first} - {one.second}: {one.value:+.3f}  [{one.low:+.3f}, {one.high:+.3f}]  "
-        f"z {one.z:+.2f} of {one.bound:.2f}"
-    )
+def _beside_or_below(name: str, numbers: str) -> list[str]:
+    if len(name) + len(numbers) <= WIDTH:
+        return [name + numbers]
+    return [name.rstrip(), INDENT + numbers]
 
 
-def _distance(one: ContrastLook) -> float:
-    """How far a contrast is from its bound; not estimable is furthest."""
-    return one.bound - abs(one.z)
+def _number(value: float, digits: int = 3) -> str:
+    return f"{value:.{digits}f}" if isfinite(value) else "-"
 
 
-def _number(value: float) -> str:
-    return f"{value:.3f}" if isfinite(value) else "-"
-
-
-def _frame_lines(frame: pd.DataFrame) -> list[str]:
-    return frame.to_string(index=False).splitlines()
+def _cell(value: object, digits: int) -> str:
+    if isinstance(value, float):
+        return _number(value, digits)
+    return "" if value is None else str(value)
