@@ -2,7 +2,7 @@
 
     apt-get install r-cran-lme4
     python benchmarks/glmm/against_lme4.py agreement     # nAGQ = 25, V=30 N=200 and V=6 N=60
-    python benchmarks/glmm/against_lme4.py speed         # nAGQ = 9, V=30 N=200 and N=2000 (minutes)
+    python benchmarks/glmm/against_lme4.py speed [200]   # nAGQ = 9, V=30 N=200 and N=2000 (minutes)
 
 Both fit the same ratings by maximum likelihood without a ridge. ``fit_glmm`` is timed with its
 covariance (exact Hessian), from the table to the standard errors, as the smallest of several runs;
@@ -77,7 +77,7 @@ def agreement() -> None:
 
 def speed() -> None:
     """Print times and their ratio at equal accuracy (nAGQ = 9)."""
-    for batches in (200, 2000):
+    for batches in [int(n) for n in sys.argv[2:]] or [200, 2000]:
         table = draw(30, batches, GEMINI, seed=batches)
         before = ours(table)
         _, elapsed, cpu, version = glmer(table, "9")

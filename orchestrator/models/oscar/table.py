@@ -289,8 +289,8 @@ def _outcomes(frame: pd.DataFrame) -> tuple[Floats, npt.NDArray[np.bool_]]:
 
 def _codes(column: pd.Series, *, keep_order: bool = False) -> tuple[Ints, pd.Index]:
     """Factorize, with sorted labels where labels can be compared."""
-    values = column.to_numpy()
-    if np.issubdtype(values.dtype, np.integer):
+    if pd.api.types.is_integer_dtype(column.dtype):
+        values = column.to_numpy(dtype=np.int64)
         low, high = int(values.min()), int(values.max())
         if high - low < SPAN_PER_ROW * len(values) + SPAN:
             return _small_integer_codes(values, low, high)
@@ -304,13 +304,13 @@ def _codes(column: pd.Series, *, keep_order: bool = False) -> tuple[Ints, pd.Ind
 
 
 def _small_integer_codes(
-    values: npt.NDArray[np.integer], low: int, high: int
+    values: npt.NDArray[np.int64], low: int, high: int
 ) -> tuple[Ints, pd.Index]:
     """Factorize integers of a small span by looking them up, which is faster than hashing."""
     shifted = values.astype(np.intp) - low
     present = np.zeros(high - low + 1, dtype=bool)
     present[shifted] = True
-    labels: pd.Index = pd.Index((np.flatnonzero(present) + low).astype(values.dtype))
+    labels: pd.Index = pd.Index(np.flatnonzero(present) + low)
     return (np.cumsum(present) - 1)[shifted], labels
 
 

@@ -255,6 +255,18 @@ def test_row_order_and_labels_do_not_matter(seed: int) -> None:
     np.testing.assert_allclose(fit.scores.sum(), 0, atol=1e-12)
 
 
+@pytest.mark.parametrize("kind", ["int64", "Int64", "int8", "str", "category", "object"])
+def test_labels_of_any_kind_give_the_same_fit(simulate: Simulate, kind: str) -> None:
+    table = simulate(60, seed=9)
+    expected = fit_oscar(table, terms="position").scores.to_numpy()
+    columns = ["judge", "prompt", "first", "second"]
+    labelled = table.astype(dict.fromkeys(columns, kind))
+    fit = fit_oscar(labelled, terms="position")
+    np.testing.assert_allclose(fit.scores, expected, atol=1e-10)
+    best = table["first"].astype(kind)[table["first"] == 7].iloc[0]
+    assert fit.scores.loc[best] == pytest.approx(expected[7])
+
+
 def test_multiplicities_stand_for_copies(simulate: Simulate) -> None:
     """A bootstrap draw by weights equals one by copied prompts, covariance included."""
     table = simulate(80, seed=9)
