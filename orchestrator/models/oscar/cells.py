@@ -75,14 +75,14 @@ class Cells:
         return np.flatnonzero(np.diff(self.judge, prepend=-1))
 
     @cached_property
-    def incidence(self) -> sparse.csr_array:
+    def incidence(self) -> sparse.csc_array:
         """(K M x cells): +1 at (judge, first), -1 at (judge, second)."""
-        cells = np.arange(len(self.judge), dtype=np.int32)
         base = self.judge * self.candidates
-        rows = np.concatenate([base + self.first, base + self.second])
-        sign = np.repeat([1.0, -1.0], len(cells))
-        shape = (self.judges * self.candidates, len(cells))
-        return sparse.csr_array((sign, (rows, np.tile(cells, 2))), shape=shape)
+        rows = np.stack([base + self.first, base + self.second], axis=1).ravel()
+        sign = np.tile([1.0, -1.0], len(base))
+        pointer = np.arange(0, 2 * len(base) + 1, 2)
+        shape = (self.judges * self.candidates, len(base))
+        return sparse.csc_array((sign, rows, pointer), shape=shape)
 
     def total(self, values: Floats) -> Floats:
         """Sum over the rows of each cell."""

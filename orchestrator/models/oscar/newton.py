@@ -16,6 +16,7 @@ from functools import cached_property
 
 import numpy as np
 from scipy import linalg
+from scipy.linalg import lapack
 
 from benchtrial.errors import NotConverged
 from benchtrial.orchestrator.models.oscar.arrays import Floats
@@ -140,21 +141,18 @@ def _search(
 
 def _direction(point: Point, free: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Floats:
     gradient = point.gradient[free]
-    grid = np.ix_(free, free)
     for name in ("hessian", "information"):
         matrix: Floats = getattr(point, name)
-        try:
-            factor = linalg.cho_factor(matrix[grid], check_finite=False)
-        except linalg.LinAlgError:
+        if not free.all():
+            matrix = matrix[np.ix_(free, free)]
+        factor, step, failed = lapack.dposv(matrix, gradient)
+        pivots = np.diag(factor)
+        if failed or pivots.min(initial=1.0) <= FLAT * pivots.max(initial=1.0):
             continue
-        pivots = np.diag(factor[0])
-        if pivots.min(initial=1.0) <= FLAT * pivots.max(initial=1.0):
-            continue
-        step: Floats = -linalg.cho_solve(factor, gradient, check_finite=False)
         if np.isfinite(step).all():
-            return step
+            return -np.asarray(step)
     # Without a ridge a direction can be flat (two groups never compared): do not move along it.
-    values, vectors = linalg.eigh(point.information[grid])
+    values, vectors = linalg.eigh(point.information[np.ix_(free, free)])
     curved = values > FLAT**2 * values[-1]
     flat_free: Floats = vectors[:, curved] @ ((vectors[:, curved].T @ gradient) / values[curved])
     return -flat_free
