@@ -12,6 +12,7 @@ tolerance.
 """
 
 import argparse
+import os
 import resource
 import time
 from collections.abc import Callable
@@ -206,7 +207,8 @@ def main() -> None:
     bt_columns += ["largest difference", "evalica at 1e-12", "largest difference"]
     body = "\n\n".join(
         [
-            "Milliseconds by the clock / of the processor, smallest of several runs, one core.",
+            "Milliseconds by the clock / of the processor, smallest of several runs, one core. "
+            f"Load average of the machine at the end of the run: {os.getloadavg()[0]:.1f}.",
             "OSCAR with every term:",
             table(columns, fits),
             "Agreement with L-BFGS-B on a row-by-row loss:",
