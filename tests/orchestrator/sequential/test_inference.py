@@ -66,9 +66,9 @@ def test_a_study_of_one_look_has_nothing_to_adjust():
 
 
 def test_median_unbiased_and_covering():
-    # 300 studies of 5 looks at a true effect with power about 75 %; binomial bounds at 99.9 %.
+    # 200 studies of 5 looks at a true effect with power about 75 %; binomial bounds at 99.9 %.
     plan = replace(PLAN, rule="pocock")
-    rng, effect, studies = np.random.default_rng(5), 2.6, 300
+    rng, effect, studies = np.random.default_rng(5), 2.6, 200
     information = np.arange(1, 6) / 5
     above, covered, raw = 0, 0, []
     for _ in range(studies):

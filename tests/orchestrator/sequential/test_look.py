@@ -209,9 +209,10 @@ class TestConfidenceSequence:
     def test_the_tightest_point_is_frozen_by_the_first_look(self):
         plan = replace(self.PLAN, optimal_information=None)
         first = look_at(plan, [], 0.2, 0.5, 0.1)  # projects 4 / 0.1 = 40, a quarter of it is 10
-        second = look_at(plan, [first], 0.2, 0.2, 0.5)
+        second = look_at(plan, [first], 0.2, 0.4, 0.2)
+        third = look_at(plan, [first, second], 0.2, 0.2, 0.5)
         low, high = confidence_sequence(0.2, 0.2, alpha=0.05, optimal_information=10.0)
-        assert second.contrasts[0].bound == pytest.approx((high - low) / 2 / 0.2)
+        assert third.contrasts[0].bound == pytest.approx((high - low) / 2 / 0.2)
 
 
 class TestUnsafeFixed:
