@@ -48,8 +48,12 @@ class TableFormat(StrEnum):
     jsonl = "jsonl"
 
 
-StudyPath = Annotated[Path, typer.Argument(help="The study file (TOML).", show_default=False)]
-LedgerPath = Annotated[Path, typer.Argument(help="The campaign's ledger.", show_default=False)]
+StudyPath = Annotated[
+    Path, typer.Argument(metavar="STUDY", help="The study file (TOML).", show_default=False)
+]
+LedgerPath = Annotated[
+    Path, typer.Argument(metavar="LEDGER", help="The campaign's ledger.", show_default=False)
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for scripts.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the last line only.")]
 
@@ -68,7 +72,9 @@ def version(
 def init(
     path: Annotated[
         Path,
-        typer.Argument(help="File to write, or folder for an example.", show_default=False),
+        typer.Argument(
+            metavar="PATH", help="File to write, or folder for an example.", show_default=False
+        ),
     ],
     kind: Annotated[StudyKind, typer.Option(help="What the study asks.")] = StudyKind.pairs,
     example: Annotated[
@@ -107,7 +113,10 @@ def run(
 @app.command()
 def replay(
     source: Annotated[
-        Path, typer.Argument(help="A ledger, or a table of verdicts.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="SOURCE", help="A ledger, or a table of verdicts.", show_default=False
+        ),
     ],
     target: Annotated[
         str | None, typer.Option(help="For a table: 'best' (default), or 'a,b' for a difference.")
@@ -162,7 +171,9 @@ def status(
 @app.command()
 def export(
     ledger: LedgerPath,
-    folder: Annotated[Path, typer.Argument(help="Where the files go.", show_default=False)],
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Where the files go.", show_default=False)
+    ],
     form: Annotated[
         TableFormat, typer.Option("--format", help="How tables are written.")
     ] = TableFormat.csv,

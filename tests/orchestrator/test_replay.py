@@ -113,7 +113,7 @@ def test_a_replay_changes_nothing_and_writes_nothing_beside_the_recording(
 
 @pytest.fixture
 def archive() -> Iterator[Path]:
-    """A folder that everybody may read and nobody but its owner may write (pytest's are private)."""
+    """A folder that everybody may read and only its owner may write (pytest's are private)."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o555)
