@@ -4,13 +4,12 @@ A judge that rates a batch of items in one shared context does not rate them ind
 said about one item changes what it says about the next, the first item of a batch meets a different
 standard, and some batches are judged more harshly than others. The model says so:
 
-    logit P(Y_tj = 1) = theta_v(t,j) + sum_k beta_k Y_t,j-k + gamma [j = 1] + sigma z_t,  z_t ~
-    N(0, 1)
+    logit P(Y_tj = 1) = theta_v(t,j) + sum_k beta_k Y_t,j-k + gamma [j = 1] + sigma z_t
 
-for rating ``j`` of batch ``t``. The *estimand* is the quality ``theta`` of these items for this
-judge on the logit scale, and the difference of means of groups of them: items are fixed. (What
-such items would give in general is a different question, with a wider interval:
-``GLMMFit.new_items``.)
+with ``z_t ~ N(0, 1)``, for rating ``j`` of batch ``t``. The *estimand* is the quality ``theta``
+of these items for this judge on the logit scale, and the difference of means of groups of them:
+items are fixed. (What such items would give in general is a different question, with a wider
+interval: ``GLMMFit.new_item_difference``.)
 
 What the prior does. A normal prior, the ``ridge``, acts on items, lags and cold start, not on the
 batch deviation. It matters only where the data have no finite answer: an item accepted always, or
@@ -78,7 +77,7 @@ def fit_glmm(
         Whether the first rating of a batch has an effect of its own.
     covariates
         Columns that enter the predictor. They must vary within items; for properties of items see
-        ``GLMMFit.new_items``.
+        ``GLMMFit.item_regression``.
     levels
         Legal levels of ordinal ratings from worst to best; by default the whole numbers between the
         lowest and the highest rating found.

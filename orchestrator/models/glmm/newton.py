@@ -162,8 +162,8 @@ def maximize(
         parameters, posterior = _search(likelihood, posterior, parameters, step, penalty, decrement)
         if np.abs(parameters[likelihood.effects :]).max() > LARGEST_SD:
             raise NotIdentified(
-                "the batch deviation runs off to infinity: nearly every batch is rated all alike, so "
-                "that items cannot be told from batches; collect more or longer batches"
+                "the batch deviation runs off to infinity: nearly every batch is rated all alike, "
+                "so that items cannot be told from batches; collect more or longer batches"
             )
         held = _vanishing(parameters, free, may_vanish)
         if held.size:

@@ -9,7 +9,11 @@ import pytest
 from benchtrial.errors import DataError, NotIdentified
 from benchtrial.orchestrator.models import fit_glmm
 from benchtrial.orchestrator.models.glmm import choose_lags
-from benchtrial.orchestrator.models.glmm.predictive import _conditional_entropy, _joint
+from benchtrial.orchestrator.models.glmm.new_items import regress_items
+from benchtrial.orchestrator.models.glmm.predictive import Process, _conditional_entropy, _joint
+from benchtrial.orchestrator.models.glmm.predictive import simulate as simulate_levels
+from benchtrial.orchestrator.models.glmm.scale import Scale
+from benchtrial.orchestrator.models.glmm.table import read_ratings
 
 QUALITIES = np.linspace(-1.0, 1.4, 8)
 
@@ -126,3 +130,24 @@ class TestNewItems:
             fit.item_regression(same)
         with pytest.raises(DataError, match="lack item"):
             fit.item_regression(same.iloc[:3])
+
+    def test_equal_errors_give_the_textbook_spread(self) -> None:
+        """Errors c I and one mean: tau^2 + c is the sample variance with divisor n - 1 (REML)."""
+        values = pd.Series([0.1, 0.9, 1.7, -0.4, 2.2], index=list("abcde"))
+        one = pd.DataFrame({"mean": 1.0}, index=values.index)
+        found = regress_items(values, 0.2 * np.eye(5), one, ["all"] * 5, label="")
+        assert found.item_sd["all"] ** 2 + 0.2 == pytest.approx(values.var(ddof=1), rel=1e-4)
+        assert found.coefficients["mean"] == pytest.approx(values.mean())
+        assert found.covariance.iloc[0, 0] == pytest.approx(values.var(ddof=1) / 5, rel=1e-4)
+
+
+def test_simulated_batches_follow_the_kernel(simulate) -> None:
+    """First ratings at expit(theta + gamma) without a spread of batches; 4 sd of 40 000 draws."""
+    table = read_ratings(simulate([0.3, 0.3], 40, seed=1))
+    process = Process(np.array([0.3, 0.3]), np.array([-1.0]), 0.8, 0.0, np.zeros(1))
+    scale = Scale((0.0, 1.0), np.array([0.0, 1.0]))
+    levels = simulate_levels(process, table, scale, 1000, np.random.default_rng(2))
+    first = 1 / (1 + np.exp(-1.1))
+    assert levels[:, ::2].mean() == pytest.approx(first, abs=0.01)
+    second = first / (1 + np.exp(0.7)) + (1 - first) / (1 + np.exp(-0.3))
+    assert levels[:, 1::2].mean() == pytest.approx(second, abs=0.01)
