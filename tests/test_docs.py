@@ -300,6 +300,11 @@ def test_few_blocks_are_not_run_and_each_says_why():
     assert comments == len(not_run)
 
 
+def test_commands_run_through_the_entry_point_that_is_installed():
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["scripts"]
+    assert scripts == {"benchtrial": f"{main.__module__}:{main.__name__}"}
+
+
 # -- links ---------------------------------------------------------------------------------------
 
 
