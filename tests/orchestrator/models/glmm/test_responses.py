@@ -10,7 +10,7 @@ from scipy.stats import multivariate_normal
 from benchtrial.errors import DataError, NotIdentified
 from benchtrial.orchestrator.models import fit_glmm
 
-REAL = Path("/work/shared/data/batcheval.csv.gz")
+REAL = Path(__file__).parents[5] / "shared" / "data" / "batcheval.csv.gz"
 
 
 def one_by_one(counts: dict[str, list[int]]) -> pd.DataFrame:
@@ -198,7 +198,9 @@ class TestCovariates:
             fit_glmm(ratings, covariates=["length"])
 
 
-@pytest.mark.skipif(not REAL.exists(), reason=f"the recorded scores {REAL} are not on this machine")
+@pytest.mark.skipif(
+    not REAL.exists(), reason="the recorded scores batcheval.csv.gz are not beside the repository"
+)
 def test_real_list_wise_scores() -> None:
     """Scores of one criterion by a real judge, as ordinal levels and as accepted or not."""
     table = pd.read_csv(REAL)
