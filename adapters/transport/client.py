@@ -324,11 +324,11 @@ def network_error(fault: Exception, *, who: str, secrets: Sequence[Secret] = ())
         )
     before_sending = (httpx.ConnectTimeout, httpx.ConnectError, httpx.PoolTimeout, httpx.ProxyError)
     if isinstance(fault, before_sending):
-        return TransientError(f"{who}: no connection ({said})")
+        return TransientError(f"{who}: no connection ({said})", sent=False)
     if isinstance(fault, httpx.TimeoutException):
         return TransientError(f"{who}: timed out ({said})", may_be_billed=True)
     if isinstance(fault, (httpx.LocalProtocolError, httpx.UnsupportedProtocol, httpx.InvalidURL)):
-        return TerminalError(f"{who}: the request cannot be sent ({said})")
+        return TerminalError(f"{who}: the request cannot be sent ({said})", sent=False)
     if isinstance(fault, (httpx.TransportError, httpx.DecodingError, OSError)):
         return TransientError(f"{who}: the connection was lost ({said})", may_be_billed=True)
     return TransientError(f"{who}: the exchange failed ({said})", may_be_billed=True)

@@ -248,7 +248,7 @@ class Asker:
                 self.budget.release(reservation)
                 raise
             except JudgeError as error:
-                charged = reservation if error.may_be_billed else Amount(requests=1)
+                charged = reservation if error.may_be_billed else Amount(requests=int(error.sent))
                 await self.ledger.fail(identity, error, charged, estimated=error.may_be_billed)
                 self.budget.settle(reservation, charged)
                 answered_at_failure.append(self._standing[request.cell.judge].successes)

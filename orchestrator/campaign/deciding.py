@@ -185,7 +185,8 @@ def weigh_comparisons(
             reference=stopping.reference,
             panel=stopping.panel,
         )
-        estimates = {(a, b): fit.log_odds(a, b) for a, b in pairs}
+        prompts = comparisons["prompt"].nunique()
+        estimates = {(a, b): fit.log_odds(a, b).from_few(prompts) for a, b in pairs}
     except (FitError, DataError) as error:
         return Evidence(unknown, unidentified=str(error))
     saturated = {name: fit.saturated.get(name) for name in fit.panel}

@@ -88,7 +88,9 @@ def _outcomes(ledger: Ledger) -> dict[str, tuple[Reply | JudgeError, ...]]:
 
 def _passing(outcome: Reply | JudgeError) -> Reply | JudgeError:
     if isinstance(outcome, JudgeUnavailable):
-        return TransientError(str(outcome), status=outcome.status, request_id=outcome.request_id)
+        return TransientError(
+            str(outcome), status=outcome.status, request_id=outcome.request_id, sent=outcome.sent
+        )
     return outcome
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from math import erfc, isfinite, nan, sqrt
 from typing import Self
 
+from scipy.special import stdtrit
+
 #: Standard normal quantile of a two-sided 95 % interval.
 Z_95 = 1.959963984540054
 
@@ -58,4 +60,20 @@ class Estimate:
             p=erfc(abs(value) / se / sqrt(2)),
             label=label,
             prior_driven=prior_driven,
+        )
+
+    def from_few(self, clusters: int) -> Self:
+        """Allow for a standard error that was itself estimated from few clusters.
+
+        A sandwich from G independent clusters refers to Student's t with G - 1 degrees of freedom.
+        The standard error is widened by the ratio of the 97.5 % quantiles, so that rules for normal
+        estimates hold: exactly for a single 5 % test, nearly for the bounds of a sequence of looks.
+        """
+        if clusters < 2:
+            return type(self).wald(
+                self.value, nan, label=self.label, prior_driven=self.prior_driven
+            )
+        widened = self.se * float(stdtrit(clusters - 1, 0.975)) / Z_95
+        return type(self).wald(
+            self.value, widened, label=self.label, prior_driven=self.prior_driven
         )

@@ -120,7 +120,7 @@ class _Judgement:
         if exhausted:
             return self._ended("exhausted", "no recorded answers are left and none is conclusive")
         if final:
-            return self._ended("inconclusive-budget", "the budget is spent without a conclusion")
+            return self._ended("inconclusive-budget", "the schedule or the budget is used up without a conclusion")
         return self._ended("continue", "no conclusion yet")
 
     def _resolved(self, resolution: Resolution) -> Decision:
@@ -146,7 +146,7 @@ class _Judgement:
         )
 
     def _when(self) -> str:
-        return f"look {self.number}, {self.clock:.0%} of the budget"
+        return f"look {self.number}, {self.clock:.0%} of the study"
 
     def _stalled(self) -> str | None:
         """Why the last rounds brought too little information, if they did."""

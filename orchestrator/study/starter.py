@@ -24,7 +24,8 @@ rule = "kim-demets"              # kim-demets, obrien-fleming, pocock, confidenc
 alpha = 0.05                     # chance of a wrong claim, however often we look
 rounds = 10                      # the schedule is asked in this many parts, with a look after each
 rope = 0.1                       # differences smaller than this (in logits) count as none
-# panel = ["judge-1"]            # the judges who decide (default: all)
+# panel = ["judge-1"]            # the judges who decide (default: all); others are only reported,
+                                 # though in a pair study their verdicts still inform the scores
 # reference = "judge-1"          # the judge whose scale is 1 (default: first of the panel)
 """
 
@@ -162,7 +163,8 @@ pairs = "all"                    # or "star:plain", or [["plain", "wordy"]]
 repetitions = 5
 
 [analysis]
-# terms = ["position", "length", "family"]    # default: all whose columns are present
+terms = ["position"]             # add "length" and "family" to adjust for them too; not where one
+                                 # candidate is always the longer one: nothing tells them apart
 outcomes = "verdict"             # or "probability" (needs logprobs)
 
 [stopping]

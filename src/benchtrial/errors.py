@@ -87,6 +87,8 @@ class JudgeError(BenchtrialError):
         Whether the provider may have done (and charged for) the work although no reply arrived:
         true for a connection lost or timed out after the request was sent, false for a refusal.
         The budget keeps the reservation of such an attempt.
+    sent
+        Whether anything left for the judge. A connection that was never made is no request.
     """
 
     exit_code = 5
@@ -98,11 +100,13 @@ class JudgeError(BenchtrialError):
         status: int | None = None,
         request_id: str | None = None,
         may_be_billed: bool = False,
+        sent: bool = True,
     ) -> None:
         super().__init__(message)
         self.status = status
         self.request_id = request_id
         self.may_be_billed = may_be_billed
+        self.sent = sent
 
 
 class RateLimited(JudgeError):
@@ -134,8 +138,11 @@ class TransientError(JudgeError):
         status: int | None = None,
         request_id: str | None = None,
         may_be_billed: bool = False,
+        sent: bool = True,
     ) -> None:
-        super().__init__(message, status=status, request_id=request_id, may_be_billed=may_be_billed)
+        super().__init__(
+            message, status=status, request_id=request_id, may_be_billed=may_be_billed, sent=sent
+        )
         self.retry_after = retry_after
 
 

@@ -150,6 +150,22 @@ def test_a_budget_of_requests_counts_failed_attempts(pair_study, tmp_path, scrip
         assert ledger.spent().requests == len(judge.asked)
 
 
+def test_a_server_that_is_not_running_uses_up_no_budget(pair_study, tmp_path, scripted):
+    def answer(request, attempt):
+        raise TransientError("no connection", sent=False)
+
+    _, panel = scripted(answer, "front", "back")
+    study = pair_study(budget={"requests": 10})
+    path = tmp_path / "a.ledger"
+    for _ in range(2):
+        with (
+            Campaign.open(study, ledger=path, panel=panel, policy=AT_ONCE) as campaign,
+            pytest.raises(JudgeUnavailable, match="no connection"),
+        ):
+            campaign.run()
+        assert campaign._asker.budget.spent.requests == 0
+
+
 # -- judges that fail ----------------------------------------------------------------------------
 
 

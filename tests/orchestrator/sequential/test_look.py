@@ -55,7 +55,7 @@ class TestEndStates:
         assert look.decision.winner == "A"
         assert look.decision.answer == ("A",)
         assert look.decision.sentence == (
-            "look 1, 40% of the budget: A beats B: A - B = +2.000 (se 0.300, interval +1.204 to "
+            "look 1, 40% of the study: A beats B: A - B = +2.000 (se 0.300, interval +1.204 to "
             "+2.796, |z| 6.67, bound 2.65)"
         )
         assert look_at(PLAN, [], -2.0, 0.3, 0.4).decision.winner == "B"
@@ -95,7 +95,7 @@ class TestEndStates:
         look = look_at(PLAN, [], 0.2, 0.3, 0.93, final=True)
         assert look.decision.state == "inconclusive-budget"
         assert look.clock == 1.0
-        assert "the budget is spent without a conclusion; A - B = +0.200" in look.decision.sentence
+        assert "the schedule or the budget is used up without a conclusion; A - B = +0.200" in look.decision.sentence
 
     def test_exhausted(self):
         look = look_at(PLAN, [], 0.2, 0.3, 0.5, exhausted=True)

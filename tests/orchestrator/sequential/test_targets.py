@@ -58,7 +58,7 @@ class TestBest:
         decision = look_at(self.TARGET, {"a": 0.0, "b": 0.01, "c": 0.0}, 0.02).decision
         assert decision.state == "equivalent"
         assert decision.answer == ("a", "b", "c")
-        assert decision.sentence.startswith("look 1, 50% of the budget: a, b and c are practically")
+        assert decision.sentence.startswith("look 1, 50% of the study: a, b and c are practically")
 
     def test_nobody_wins_against_someone_who_cannot_be_estimated(self):
         decision = look_at(self.TARGET, {"a": 5.0, "b": 0.0, "c": 0.0}, 0.2, unknown="c").decision
