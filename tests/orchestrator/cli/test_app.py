@@ -102,7 +102,7 @@ def test_ctrl_c_outside_a_run_is_130(command, monkeypatch: pytest.MonkeyPatch) -
     assert (ended.code, ended.err) == (130, "stopped\n")
 
 
-def test_a_signal_during_a_run_keeps_everything_and_says_how_to_go_on(folder, shell) -> None:
+def test_a_signal_during_a_run_keeps_everything_and_says_how_to_go_on(folder, command) -> None:
     text = (folder / "study.toml").read_text(encoding="utf-8")
     slow = text.replace("repetitions = 2", "repetitions = 30").replace("= 400", "= 100_000")
     slow = slow.replace("rounds = 4", "rounds = 60\nrope = 0\nfutility = false")
@@ -126,7 +126,7 @@ def test_a_signal_during_a_run_keeps_everything_and_says_how_to_go_on(folder, sh
         assert process.returncode == code
         assert "Run the same command again to go on" in err
         assert "Traceback" not in err
-    assert shell("status", "study.ledger", "-q").out.startswith("result: continue")
+    assert command("status", "study.ledger", "-q").out.startswith("result: continue")
 
 
 def test_a_fault_of_our_own_is_not_dressed_up(command, monkeypatch: pytest.MonkeyPatch) -> None:

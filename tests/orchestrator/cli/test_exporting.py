@@ -103,5 +103,18 @@ def test_hard_values_survive_both_forms(tmp_path: Path) -> None:
     assert list(read["count"]) == [str(count) for count in HARD["count"]]
 
 
+def test_a_missing_value_does_not_turn_whole_numbers_into_others(
+    command, recording: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = pd.DataFrame({"reply": [1, None, 3], "share": [0.5, None, 1.0]})
+    monkeypatch.setattr("benchtrial.orchestrator.cli.exporting._tables", lambda path: {"t": table})
+    command("export", recording, "out")
+    assert Path("out/t.csv").read_bytes() == b"reply,share\n1,0.5\n,\n3,1.0\n"
+    command("export", recording, "out", "--format", "jsonl")
+    assert Path("out/t.jsonl").read_bytes() == (
+        b'{"reply": 1, "share": 0.5}\n{"reply": null, "share": null}\n{"reply": 3, "share": 1.0}\n'
+    )
+
+
 def rows_of(column: str) -> list[Any]:
     return [row[list(HARD.columns).index(column)] for row in rows(HARD)]
