@@ -28,21 +28,26 @@ def base_url(serve: ModuleType):
         yield url
 
 
-def shortened(study: Study, base_url: str, **changes) -> Study:
+def shortened(source: Path, folder: Path, *, prompts: int, rounds: int) -> Path:
+    """Copy a pair study, keeping its first prompts and their answers."""
+    for name in ("prompts", "plain", "padded", "astray"):
+        lines = (source / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()[:prompts]
+        (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    text = (source / "study.toml").read_text(encoding="utf-8")
+    path = folder / "study.toml"
+    path.write_text(text.replace("rounds = 6", f"rounds = {rounds}"), encoding="utf-8")
+    return path
+
+
+def at(study: Study, base_url: str, **changes) -> Study:
     judges = tuple(judge.model_copy(update={"base_url": base_url}) for judge in study.judges)
     return study.model_copy(update={"judges": judges, **changes})
 
 
 def test_a_pair_study_with_log_probabilities_runs_live_and_replays(examples, base_url, tmp_path):
-    study = Study.from_file(examples / "answer_styles" / "study.toml")
-    study = shortened(
-        study,
-        base_url,
-        prompts=study.prompts[:6],
-        stopping=study.stopping.model_copy(update={"rounds": 3}),
-    )
+    study = Study.from_file(shortened(examples / "answer_styles", tmp_path, prompts=4, rounds=2))
     path = tmp_path / "live.ledger"
-    with Campaign.open(study, ledger=path) as campaign:
+    with Campaign.open(at(study, base_url), ledger=path) as campaign:
         live = campaign.run()
     with Ledger.open(path, read_only=True) as ledger:
         counts = ledger.summary()
@@ -62,7 +67,7 @@ def test_a_pair_study_with_log_probabilities_runs_live_and_replays(examples, bas
 
 def test_a_batch_study_at_temperature_one_runs_live_and_replays(examples, base_url, tmp_path):
     study = Study.from_file(examples / "bug_reports" / "study.toml")
-    study = shortened(
+    study = at(
         study,
         base_url,
         budget=BudgetSpec(requests=4),
@@ -84,20 +89,15 @@ def test_a_batch_study_at_temperature_one_runs_live_and_replays(examples, base_u
 
 
 def test_one_command_starts_the_server_and_runs_the_study(examples, base_url, tmp_path):
-    source = examples / "answer_styles"
-    for name in ("prompts", "plain", "padded", "astray"):
-        lines = (source / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()[:3]
-        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    study = (source / "study.toml").read_text(encoding="utf-8").replace("rounds = 6", "rounds = 1")
-    (tmp_path / "study.toml").write_text(study, encoding="utf-8")
+    study = shortened(examples / "answer_styles", tmp_path, prompts=2, rounds=1)
     program = Path(examples) / "local_judge" / "run_study.py"
     ended = subprocess.run(
-        [sys.executable, str(program), str(tmp_path / "study.toml")],
+        [sys.executable, str(program), str(study)],
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
     )
-    last = ended.stdout.splitlines()[-1]
-    assert last.startswith("result: "), ended.stderr
-    assert (tmp_path / "study.ledger").exists()
+    assert ended.stdout, ended.stderr
+    assert ended.stdout.splitlines()[-1].startswith("result: "), ended.stderr
+    assert study.with_suffix(".ledger").exists()
