@@ -4,7 +4,9 @@
 * ``judges``: from the judges of a study to judges that answer;
 * ``asking``: put questions to judges under the budget, and file every answer;
 * ``deciding``: from tables of verdicts to the estimates of a look;
-* ``campaign``: the loop that joins them, and ``result``, what it comes to.
+* ``answers``: verdicts from outside, in the words that the parser reads;
+* ``campaign``: the loop that joins them, ``events`` for those who watch it, ``signals`` for those
+  who stop it, and ``result``, what it comes to.
 """
 
 from benchtrial.orchestrator.campaign.asking import Panelist

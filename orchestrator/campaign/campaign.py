@@ -7,10 +7,9 @@ the same decision.
 
 import asyncio
 import hashlib
-import json
 import re
 import signal
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import Self, TypeVar
 
 import pandas as pd
 
-from benchtrial.adapters import BatchCell, PairCell, Reply, Request, RetryPolicy, Usage
+from benchtrial.adapters import PairCell, Reply, Request, RetryPolicy, Usage
 from benchtrial.errors import (
     InputError,
     Interrupted,
@@ -28,6 +27,7 @@ from benchtrial.errors import (
     StudyError,
 )
 from benchtrial.orchestrator.budget import Budget, Limits
+from benchtrial.orchestrator.campaign.answers import Answer, as_text
 from benchtrial.orchestrator.campaign.asking import Asker, Panelist, RoundEnd
 from benchtrial.orchestrator.campaign.deciding import (
     Evidence,
@@ -40,6 +40,7 @@ from benchtrial.orchestrator.campaign.events import Listener, LookTaken, RoundSt
 from benchtrial.orchestrator.campaign.judges import AskedElsewhere, panel_of
 from benchtrial.orchestrator.campaign.planning import Question, rounds
 from benchtrial.orchestrator.campaign.result import Result
+from benchtrial.orchestrator.campaign.signals import hearing_signals
 from benchtrial.orchestrator.ledger import Covariates, Ledger, PlannedQuery
 from benchtrial.orchestrator.prompts import build_request
 from benchtrial.orchestrator.sequential import Look, take_look
@@ -54,7 +55,6 @@ RESERVED_NAMES = {
     "NUL",
     *(f"{port}{n}" for port in ("COM", "LPT") for n in range(10)),
 }
-Answer = str | Mapping[str, str | float] | Sequence[str | float]
 
 
 class Campaign:
@@ -226,7 +226,7 @@ class Campaign:
             )
         free = self._specs[request.cell.judge].provider == "ask"
         reply = Reply(
-            text=_answer_text(request, verdict),
+            text=as_text(request, verdict),
             usage=usage or (Usage(input=0, output=0) if free else None),
         )
         _complete(self._asker.file(request, reply))
@@ -393,7 +393,6 @@ class Campaign:
 
     async def _run_with_signals(self) -> Result:
         """Run, and turn the first Ctrl-C or SIGTERM into a stop and the second into an end."""
-        loop = asyncio.get_running_loop()
         task = asyncio.ensure_future(self.run_async())
 
         def stop(number: signal.Signals) -> None:
@@ -402,23 +401,14 @@ class Campaign:
                 task.cancel()
             self.stop()
 
-        installed = []
-        try:
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.add_signal_handler(number, stop, number)
-                installed.append(number)
-        except (NotImplementedError, RuntimeError, ValueError):
-            pass  # not the main thread, or no such signals here: the caller's own handling stands
-        try:
-            return await task
-        except asyncio.CancelledError:
-            if self._asker.stop.is_set():
-                raise self._interrupted() from None
-            task.cancel()
-            raise
-        finally:
-            for number in installed:
-                loop.remove_signal_handler(number)
+        with hearing_signals(stop):
+            try:
+                return await task
+            except asyncio.CancelledError:
+                if self._asker.stop.is_set():
+                    raise self._interrupted() from None
+                task.cancel()
+                raise
 
     def _interrupted(self) -> Interrupted:
         error = Interrupted(
@@ -459,41 +449,6 @@ def _file_name(name: str) -> str:
         return f"{plain}.ledger"
     # Names that differ only in the characters replaced must not share a ledger.
     return f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:8]}.ledger"
-
-
-def _answer_text(request: Request, verdict: Answer) -> str:
-    """Write a verdict from outside in the structured form that the parser reads."""
-    if isinstance(request.cell, BatchCell):
-        return json.dumps(_ratings_answer(request.cell, verdict))
-    cell = request.cell
-    labels = request.answer.labels
-    by_candidate = {cell.first: labels[0], cell.second: labels[1]}
-    if not isinstance(verdict, str) or (verdict not in labels and verdict not in by_candidate):
-        raise InputError(
-            f"tell: {verdict!r} is no verdict on this pair; "
-            f"use one of {', '.join(labels)}, or the id of the better candidate"
-        )
-    return json.dumps({"winner": verdict if verdict in labels else by_candidate[verdict]})
-
-
-def _ratings_answer(cell: BatchCell, verdict: Answer) -> dict[str, str | float]:
-    if isinstance(verdict, str):
-        raise InputError("tell: a batch needs one rating per item, got one text")
-    ratings = (
-        [verdict.get(item) for item in cell.items]
-        if isinstance(verdict, Mapping)
-        else list(verdict)
-    )
-    if len(ratings) != len(cell.items) or any(rating is None for rating in ratings):
-        raise InputError(
-            f"tell: {len(cell.items)} items were shown ({', '.join(cell.items)}); "
-            "give one rating for each of them"
-        )
-    return {
-        f"item_{position}": rating
-        for position, rating in enumerate(ratings, start=1)
-        if rating is not None
-    }
 
 
 def _complete(work: Coroutine[None, None, T]) -> T:
