@@ -13,7 +13,7 @@ near the end of a budget; before that a round is one wave.
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from benchtrial.adapters import Judge, Price, Reply, Request, RetryPolicy, Usage, retrying
 from benchtrial.errors import (
@@ -34,9 +34,11 @@ from benchtrial.orchestrator.verdicts import PARSER_VERSION, failure, parse
 
 RoundEnd = Literal["complete", "budget", "dry", "unavailable", "interrupted"]
 
-# A request that failed this many times the policy's number of attempts, over all runs, is recorded
-# as failed: one bad request must not hold up a study for ever, but an outage only ends a run.
-ATTEMPTS_BEFORE_FAILED = 2
+# A request that failed in this many runs, each with all its attempts, and that is among the last
+# few open ones of its judge, is recorded as failed: one bad request must not hold up a study for
+# ever. An outage leaves many open, and then nothing is given up.
+RUNS_BEFORE_FAILED = 3
+LAST_FEW = 2
 # Seconds that requests in flight get to finish after a stop was asked for.
 GRACE_S = 5.0
 
@@ -50,12 +52,17 @@ class Panelist:
     price: Price | None
 
 
+class _Unaffordable(Exception):
+    """The budget cannot carry another attempt, even when nothing else is in flight."""
+
+
 @dataclass(slots=True)
 class _Standing:
     """How a judge is doing in this run."""
 
     slots: asyncio.Semaphore
     successes: int = 0
+    open: int = 0
     down: JudgeError | None = None
 
 
@@ -89,7 +96,9 @@ class Asker:
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     _standing: dict[str, _Standing] = field(default_factory=dict)
     _attempts: dict[str, int] = field(default_factory=dict)
-    _dry: bool = False
+    _settled: asyncio.Condition = field(default_factory=asyncio.Condition)
+    _in_flight: int = 0
+    _not_recorded: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._attempts = self.ledger.attempt_counts()
@@ -98,8 +107,10 @@ class Asker:
     def begin_run(self) -> None:
         """Forget what an earlier run learned about judges and stops."""
         self.stop = asyncio.Event()
+        self._settled = asyncio.Condition()
         self._standing = _fresh(self.panel)
-        self._dry = False
+        self._in_flight = 0
+        self._not_recorded = set()
 
     def worst_case(self, request: Request) -> Amount:
         """Most that one attempt at ``request`` can cost."""
@@ -133,17 +144,18 @@ class Asker:
             afforded; ``dry``: a recording holds no more; ``unavailable``: a judge cannot answer
             (the reasons are in ``problems``); ``interrupted``: a stop was asked for.
         """
-        waiting = [open_ for open_ in map(self._open, questions) if open_]
-        while waiting:
+        while waiting := [open_ for open_ in map(self._open, questions) if open_]:
             wave = waiting[: self.affordable(waiting)]
             if not wave:
                 return "budget"
-            await self._together([self._one(request) for requests in wave for request in requests])
+            for name, standing in self._standing.items():
+                standing.open = sum(one.cell.judge == name for group in waiting for one in group)
+            askable = [one for group in wave for one in group if one.key not in self._not_recorded]
+            if not askable:
+                return "dry"
+            await self._together([self._one(request) for request in askable])
             if self.stop.is_set():
                 return "interrupted"
-            if self._dry:
-                return "dry"
-            waiting = waiting[len(wave) :]
             if self.problems:
                 return "unavailable"
         return "complete"
@@ -174,93 +186,105 @@ class Asker:
         """Run the coroutines side by side; end them all on the first error or soon after a stop."""
         tasks = [asyncio.create_task(one) for one in work]
         stopped = asyncio.create_task(self.stop.wait())
+        finished = asyncio.ensure_future(asyncio.gather(*tasks))
+        either: list[asyncio.Future[Any]] = [finished, stopped]
         try:
-            running = set(tasks)
-            while running and not stopped.done():
-                done, _ = await asyncio.wait(
-                    {*running, stopped}, return_when=asyncio.FIRST_COMPLETED
-                )
-                for task in done & running:
-                    task.result()
-                running -= done
-            if running:
-                await asyncio.wait(running, timeout=GRACE_S)
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if not finished.done():
+                await asyncio.wait([finished], timeout=GRACE_S)
+            if finished.done():
+                finished.result()
         finally:
-            for task in [*tasks, stopped]:
+            for task in [*tasks, *either]:
                 task.cancel()
-            await asyncio.gather(*tasks, stopped, return_exceptions=True)
+            await asyncio.gather(*tasks, *either, return_exceptions=True)
 
     async def _one(self, request: Request) -> None:
-        name = request.cell.judge
-        standing = self._standing[name]
+        """Ask one request until it is answered, given up, or has to wait for another run."""
+        standing = self._standing[request.cell.judge]
         async with standing.slots:
-            if standing.down or self._dry or self.stop.is_set():
+            if standing.down or self.stop.is_set():
                 return
-            answered_at_failure: list[int] = []
+            failures: list[int] = []
             try:
-                await retrying(
-                    self._attempt_at(request, answered_at_failure), self.policy, sleep=self._sleep
-                )
-            except RequestRefused as error:
-                if error.reason == "rejected" and not self._known_to_answer(request):
+                await retrying(self._attempt_at(request, failures), self.policy, sleep=self._sleep)
+            except (JudgeUnavailable, RequestRefused, RateLimited, TransientError) as error:
+                reason = self._hopeless(request, error, failures)
+                if reason is None:
                     standing.down = error
                 else:
-                    await self.ledger.give_up(request.key, failure(request.cell, error.reason))
-            except JudgeUnavailable as error:
-                standing.down = error
+                    await self.ledger.give_up(request.key, failure(request.cell, reason))
             except NotRecorded:
-                self._dry = True
-            except (RateLimited, TransientError) as error:
-                # Others were answered between this request's last two failures.
-                alive = [standing.successes] > answered_at_failure[-2:-1] != []
-                await self._park(request, error, judge_is_alive=alive)
-            except Interrupted:
+                self._not_recorded.add(request.key)
+            except (Interrupted, _Unaffordable):
                 return
 
-    def _known_to_answer(self, request: Request) -> bool:
-        """Whether a rejection is about this request, rather than about how the judge is asked.
+    def _hopeless(self, request: Request, error: JudgeError, failures: Sequence[int]) -> str | None:
+        """Why this request is given up; None if the fault is the judge's, who may be asked later.
 
-        It is if the judge answered others, or rejected the request in an earlier run already.
+        ``failures`` holds how many requests the judge had answered at each failure of this one.
         """
-        tried = self._attempts.get(request.key, 0)
-        return self._standing[request.cell.judge].successes > 0 or tried >= ATTEMPTS_BEFORE_FAILED
-
-    async def _park(self, request: Request, error: JudgeError, *, judge_is_alive: bool) -> None:
-        tried = self._attempts.get(request.key, 0)
-        if judge_is_alive or tried >= ATTEMPTS_BEFORE_FAILED * self.policy.attempts:
-            await self.ledger.give_up(request.key, failure(request.cell, "transport"))
-        else:
-            self._standing[request.cell.judge].down = error
+        if isinstance(error, JudgeUnavailable):
+            return None
+        standing = self._standing[request.cell.judge]
+        tried = self._attempts[request.key]
+        stubborn = standing.open <= LAST_FEW and tried >= RUNS_BEFORE_FAILED * self.policy.attempts
+        if isinstance(error, RequestRefused):
+            # A judge that rejects whatever it is asked is asked wrongly; the requests are sound.
+            sound = error.reason == "rejected" and error.sent and standing.successes == 0
+            return None if sound and not stubborn else error.reason
+        others_were_answered = len(failures) > 1 and standing.successes > failures[-2]
+        return "transport" if others_were_answered or stubborn else None
 
     def _attempt_at(
-        self, request: Request, answered_at_failure: list[int]
+        self, request: Request, failures: list[int]
     ) -> Callable[[int], Awaitable[None]]:
         async def attempt(number: int) -> None:
             reservation = self.worst_case(request)
-            if not self.budget.try_reserve(reservation):
-                raise Interrupted("the budget cannot carry another attempt")
-            self._attempts[request.key] = self._attempts.get(request.key, 0) + 1
-            identity = await self._begin(request, reservation)
+            await self._reserve(reservation)
             try:
-                reply = await self.panel[request.cell.judge].judge.ask(request)
-            except (NotRecorded, InputError) as error:  # nothing was sent
-                await self.ledger.fail(identity, TerminalError(str(error)), Amount())
-                self.budget.release(reservation)
-                raise
-            except JudgeError as error:
-                charged = reservation if error.may_be_billed else Amount(requests=int(error.sent))
-                await self.ledger.fail(identity, error, charged, estimated=error.may_be_billed)
-                self.budget.settle(reservation, charged)
-                answered_at_failure.append(self._standing[request.cell.judge].successes)
-                again = isinstance(error, RateLimited | TransientError)
-                self.listener(AttemptFailed(request.cell.judge, number, str(error), again))
-                raise
-            except BaseException:  # cut off in flight: the ledger keeps it as unknown, at full cost
-                self.budget.settle(reservation, reservation)
-                raise
-            await self._file(request, identity, reply, reservation)
+                await self._attempt(request, number, reservation, failures)
+            finally:
+                self._in_flight -= 1
+                async with self._settled:
+                    self._settled.notify_all()
 
         return attempt
+
+    async def _reserve(self, reservation: Amount) -> None:
+        """Set the worst case aside, waiting for others to settle if that makes room."""
+        while not self.budget.try_reserve(reservation):
+            if self.stop.is_set():
+                raise Interrupted("stopped while waiting for room in the budget")
+            if self._in_flight == 0:
+                raise _Unaffordable
+            async with self._settled:
+                await self._settled.wait()
+        self._in_flight += 1
+
+    async def _attempt(
+        self, request: Request, number: int, reservation: Amount, failures: list[int]
+    ) -> None:
+        self._attempts[request.key] = self._attempts.get(request.key, 0) + 1
+        identity = await self._begin(request, reservation)
+        try:
+            reply = await self.panel[request.cell.judge].judge.ask(request)
+        except (NotRecorded, InputError) as error:  # nothing was sent
+            await self.ledger.fail(identity, TerminalError(str(error)), Amount())
+            self.budget.release(reservation)
+            raise
+        except JudgeError as error:
+            charged = reservation if error.may_be_billed else Amount(requests=int(error.sent))
+            await self.ledger.fail(identity, error, charged, estimated=error.may_be_billed)
+            self.budget.settle(reservation, charged)
+            failures.append(self._standing[request.cell.judge].successes)
+            again = isinstance(error, RateLimited | TransientError)
+            self.listener(AttemptFailed(request.cell.judge, number, str(error), again))
+            raise
+        except BaseException:  # cut off in flight: the ledger keeps it as unknown, at full cost
+            self.budget.settle(reservation, reservation)
+            raise
+        await self._file(request, identity, reply, reservation)
 
     async def _begin(self, request: Request, reservation: Amount) -> int:
         try:

@@ -317,13 +317,16 @@ class Campaign:
         return weigh(study, table[table["criterion"] == study.decided_criterion], self._plan)
 
     def _half_asked(self, comparisons: pd.DataFrame) -> pd.Series:
-        """Whether the other displayed order of a comparison is still to be asked."""
-        if self.over or self._number >= len(self._rounds):
-            return pd.Series(data=False, index=comparisons.index)
+        """Whether the other displayed order of a comparison was never answered.
+
+        Only the last round that was planned can have been cut short.
+        """
+        planned = self.ledger.rounds()
         waiting = {
             (cell.judge, cell.prompt, cell.second, cell.first, cell.criterion, cell.replicate)
-            for cell in (one.cell for one in self._open())
-            if isinstance(cell, PairCell)
+            for query in self.ledger.queries(planned[-1])
+            if isinstance(cell := query.request.cell, PairCell)
+            and not self.ledger.answered(query.key)
         }
         columns = ["judge", "prompt", "first", "second", "criterion", "repetition"]
         rows = comparisons[columns].itertuples(index=False, name=None)

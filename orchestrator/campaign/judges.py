@@ -18,9 +18,9 @@ from benchtrial.adapters import (
 )
 from benchtrial.errors import (
     JudgeError,
-    JudgeUnavailable,
     RequestRefused,
     StudyError,
+    TerminalError,
     TransientError,
 )
 from benchtrial.orchestrator.campaign.asking import Panelist
@@ -71,8 +71,9 @@ def most_attempts(ledger: Ledger) -> int:
 def _outcomes(ledger: Ledger) -> dict[str, tuple[Reply | JudgeError, ...]]:
     """Return what each attempt came to, as one run without interruptions would have met it.
 
-    A judge that was unavailable ended a run, and a later run asked again: to a replay that is one
-    more failed attempt. A query that was given up ends in the refusal that gave it up.
+    An error that ended a run or a question was followed by a later attempt, or by giving up: to a
+    replay it is one more failed attempt at the same cost. A query that was given up ends in a
+    refusal that costs nothing.
     """
     given_up = ledger.missing().query("state == 'failed'").drop_duplicates("key")
     reasons = dict(zip(given_up["key"], given_up["reason"], strict=True))
@@ -81,13 +82,16 @@ def _outcomes(ledger: Ledger) -> dict[str, tuple[Reply | JudgeError, ...]]:
         for key, attempts in ledger.outcomes().items()
     }
     return outcomes | {
-        key: (*outcomes.get(key, ()), RequestRefused("given up when recorded", reason=reason))
+        key: (
+            *outcomes.get(key, ()),
+            RequestRefused("given up when recorded", reason=reason, sent=False),
+        )
         for key, reason in reasons.items()
     }
 
 
 def _passing(outcome: Reply | JudgeError) -> Reply | JudgeError:
-    if isinstance(outcome, JudgeUnavailable):
+    if isinstance(outcome, TerminalError):
         return TransientError(
             str(outcome), status=outcome.status, request_id=outcome.request_id, sent=outcome.sent
         )

@@ -98,7 +98,10 @@ def _unsafe_url(url: str) -> str:
 def _parameters(judge: "JudgeSpec") -> Iterator[tuple[str, str]]:
     dialect = judge.dialect
     legal = dialect.capabilities.parameters if dialect else frozenset[str]()
-    takes_any = judge.provider == "recorded" or (dialect and dialect.capabilities.open_parameters)
+    # A simulated judge takes them without effect, so that a study can be rehearsed as it stands.
+    takes_any = judge.provider in {"recorded", "simulated"} or (
+        dialect and dialect.capabilities.open_parameters
+    )
     for name, value in judge.parameters.items():
         if name in RESERVED_FIELDS:
             key = ELSEWHERE.get(name)

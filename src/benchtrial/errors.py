@@ -160,8 +160,9 @@ class RequestRefused(TerminalError):
         reason: str,
         status: int | None = None,
         request_id: str | None = None,
+        sent: bool = True,
     ) -> None:
-        super().__init__(message, status=status, request_id=request_id)
+        super().__init__(message, status=status, request_id=request_id, sent=sent)
         self.reason = reason
 
 
