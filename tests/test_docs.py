@@ -54,8 +54,9 @@ README = ROOT / "README.md"
 DOCS = ROOT / "docs"
 PAGES = [README, *sorted(DOCS.rglob("*.md"))]
 
-# Blocks that nothing runs, over all pages: starting the local server, and judges behind a network.
-MOST_NOT_RUN = 3
+# Blocks that nothing runs, over all pages: activating an environment, starting the local server,
+# and judges behind a network.
+MOST_NOT_RUN = 4
 
 LANGUAGES = {"python", "text", "sh", "console", "toml", "csv", "jsonl", "math"}
 
