@@ -186,15 +186,16 @@ def replay_comparisons(
         shown = set(prompts[order[: round(share * len(prompts))]])
         table = comparisons[comparisons["prompt"].isin(shown)]
         evidence = weigh_comparisons(table, analysis, stopping, target.pairs())
+        seen = evidence.at_look(final=final)
         looks.append(
             take_look(
                 plan,
                 looks,
-                evidence.estimates,
+                seen.estimates,
                 clock=share,
                 final=final,
-                saturated=evidence.saturated,
-                unidentified=evidence.unidentified if final else None,
+                saturated=seen.saturated,
+                unidentified=seen.unidentified,
                 exhausted=final,
             )
         )

@@ -26,7 +26,7 @@ from benchtrial.errors import (
     StudyChanged,
     StudyError,
 )
-from benchtrial.orchestrator.budget import Budget, Limits
+from benchtrial.orchestrator.budget import Amount, Budget, Limits
 from benchtrial.orchestrator.campaign.answers import Answer, as_text
 from benchtrial.orchestrator.campaign.asking import Asker, Panelist, RoundEnd
 from benchtrial.orchestrator.campaign.deciding import (
@@ -87,6 +87,7 @@ class Campaign:
         )
         self._looks = [Look.from_json(text) for text in ledger.looks()]
         self._evidence: Evidence | None = None
+        self._exhausted = False
         self._handed_out: set[str] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopped_by = signal.SIGINT
@@ -94,7 +95,7 @@ class Campaign:
     @classmethod
     def open(
         cls,
-        study: Study,
+        study: Study | str | Path,
         *,
         ledger: str | Path | None = None,
         panel: Mapping[str, Panelist] | None = None,
@@ -106,7 +107,7 @@ class Campaign:
         Parameters
         ----------
         study
-            What is asked, of whom, and when to stop.
+            What is asked, of whom, and when to stop; or the path of a study file.
         ledger
             Path of the ledger; by default the study's name with suffix ``.ledger``, here.
         panel
@@ -125,12 +126,11 @@ class Campaign:
         StudyError
             If a judge's key is not in the environment.
         """
+        study = study if isinstance(study, Study) else Study.from_file(study)
         path = Path(ledger) if ledger is not None else Path(_file_name(study.name))
         panel = panel if panel is not None else panel_of(study)
-        if path.exists():
-            record = Ledger.open(path)
-            _require_same(study, record, path)
-        else:
+        record = _same_study(study, path) if path.exists() else None
+        if record is None:
             record = Ledger.create(path, study_json=study.to_json(), study_hash=study.hash)
         return cls(study, record, panel, policy=policy, listener=listener)
 
@@ -165,10 +165,12 @@ class Campaign:
                 f'judges with provider "ask" ({", ".join(outside)}) answer from outside: '
                 "use campaign.ask() and campaign.tell() instead of run()"
             )
+        self._require_affordable_start()
         self._asker.begin_run()
+        self._exhausted = False
         self._loop = asyncio.get_running_loop()
         try:
-            while not self.over:
+            while not (self.over or self._exhausted):
                 await self._round()
         finally:
             await self._close_judges()
@@ -191,6 +193,7 @@ class Campaign:
         """
         if n < 1:
             raise InputError(f"ask: n is {n}; ask for at least one question")
+        self._require_affordable_start()
         while not self.over:
             waiting = self._open_affordable()
             if waiting:
@@ -249,6 +252,7 @@ class Campaign:
             warnings=self._evidence.warnings if self._evidence else (),
             missing=self.ledger.missing(),
             ledger=self.ledger.path,
+            exhausted=self._exhausted,
         )
 
     def close(self) -> None:
@@ -286,11 +290,15 @@ class Campaign:
             raise self._interrupted()
         if end == "unavailable":
             raise self._unavailable()
-        await self._close_round(end)
+        if end == "dry":
+            self._exhausted = True
+        else:
+            await self._close_round(end)
 
     async def _close_round(self, end: RoundEnd) -> None:
-        final = end in {"budget", "dry"} or self._last_round or not self._next_affordable()
-        evidence = self._evidence = self._weigh()
+        final = end == "budget" or self._last_round or not self._next_affordable()
+        self._evidence = self._weigh()
+        evidence = self._evidence.at_look(final=final)
         budget = self._asker.budget
         look = take_look(
             self._plan,
@@ -299,8 +307,7 @@ class Campaign:
             clock=1.0 if final else max(budget.fraction(), self._number_done / len(self._rounds)),
             final=final,
             saturated=evidence.saturated,
-            unidentified=evidence.unidentified if final else None,
-            exhausted=end == "dry",
+            unidentified=evidence.unidentified,
         )
         await self.ledger.add_look(look.to_json())
         self._looks.append(look)
@@ -367,6 +374,17 @@ class Campaign:
         following = self._rounds[self._number_done][0]
         return self._asker.affordable([self._rendered(following)]) > 0
 
+    def _require_affordable_start(self) -> None:
+        """Refuse a budget that cannot carry a single question."""
+        begun = self._looks or self.ledger.summary().attempts
+        if begun or self._asker.affordable(self._requests[:1]):
+            return
+        needed = sum(map(self._asker.worst_case, self._requests[0]), Amount())
+        raise InputError(
+            f"the budget cannot carry the first question, which may need up to {needed}; raise "
+            "[budget], or lower max_output_tokens of the judges"
+        )
+
     def _open(self) -> list[Request]:
         return [
             one for group in self._requests for one in group if not self.ledger.answered(one.key)
@@ -414,9 +432,11 @@ class Campaign:
                 raise
 
     def _interrupted(self) -> Interrupted:
+        cut_off = self.ledger.summary().unknown
         error = Interrupted(
             f"stopped; everything answered so far is kept in {self.ledger.path}. "
-            "Run the same command again to go on"
+            + (f"{cut_off} requests got no answer and stay counted in full. " if cut_off else "")
+            + "Run the same command again to go on"
         )
         error.exit_code = 128 + self._stopped_by
         return error
@@ -433,13 +453,24 @@ class Campaign:
             await panelist.judge.close()
 
 
-def _require_same(study: Study, record: Ledger, path: Path) -> None:
+def _same_study(study: Study, path: Path) -> Ledger | None:
+    """Open the ledger of this study; None if it was another's and held nothing yet.
+
+    A start that was never answered (a typo in the study, a server that was down) is not worth
+    guarding: its ledger is removed. Anything that was answered or paid for is kept.
+    """
+    record = Ledger.open(path)
     if record.study_hash == study.hash:
-        return
-    differences = study.differences(Study.from_json(record.study_json))
+        return record
+    spent = record.spent()
+    untouched = not (record.summary().replies or spent.tokens or spent.requests)
+    differences = Study.from_json(record.study_json).differences(study)
     record.close()
+    if untouched:
+        path.unlink()
+        return None
     raise StudyChanged(
-        f"{path} holds a campaign of another study. What differs:\n"
+        f"{path} holds a campaign of another study. What differs (in the ledger -> now):\n"
         + "\n".join(f"  {line}" for line in differences)
         + "\nUndo the change, or name another ledger to start a new campaign"
     )

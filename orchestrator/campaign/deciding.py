@@ -5,8 +5,9 @@ by exactly the code that decides a running campaign.
 """
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import nan
+from typing import Self
 
 import pandas as pd
 
@@ -23,6 +24,11 @@ from benchtrial.orchestrator.sequential import Best, Difference, Futility, Stopp
 from benchtrial.orchestrator.study import AnalysisSpec, StoppingSpec, Study, sha256_of
 
 Pair = tuple[str, str]
+# A sandwich around p parameters needs about three clusters for each before it can be trusted.
+PROMPTS_PER_PARAMETER = 3
+# A judge whose verdicts move by less than this, in log-odds per standard deviation of the
+# candidates' scores, sees next to nothing of their quality.
+BLIND = 0.1
 # Reasons of a rating that the judge did give; the others mean that it gave none.
 EMITTED = ("ambiguous", "out_of_range", "unparseable")
 NOT_ESTIMABLE = Estimate(value=nan, se=nan, low=nan, high=nan, p=nan)
@@ -44,6 +50,8 @@ class Evidence:
         Why the contrasts cannot be estimated from these data, or None.
     warnings
         What the fit has to say about itself.
+    too_early
+        Why no look but the last may use the estimates yet, or None.
     """
 
     estimates: Mapping[Pair, Estimate]
@@ -51,6 +59,16 @@ class Evidence:
     saturated: str | None = None
     unidentified: str | None = None
     warnings: tuple[str, ...] = ()
+    too_early: str | None = None
+
+    def at_look(self, *, final: bool) -> Self:
+        """Return what a look may use: everything at the last one, before that what is sound."""
+        if final:
+            return self
+        if self.too_early:
+            unknown = dict.fromkeys(self.estimates, NOT_ESTIMABLE)
+            return replace(self, estimates=unknown, saturated=None, unidentified=None)
+        return replace(self, unidentified=None)
 
 
 def stopping_plan(study: Study) -> StoppingPlan:
@@ -186,12 +204,37 @@ def weigh_comparisons(
             panel=stopping.panel,
         )
         prompts = comparisons["prompt"].nunique()
-        estimates = {(a, b): fit.log_odds(a, b).from_few(prompts) for a, b in pairs}
+        degrees = prompts - fit.model.size
+        estimates = {(a, b): fit.log_odds(a, b).from_few(degrees) for a, b in pairs}
     except (FitError, DataError) as error:
         return Evidence(unknown, unidentified=str(error))
     saturated = {name: fit.saturated.get(name) for name in fit.panel}
     return Evidence(
-        estimates, fit, saturated=_all_saturated(saturated), warnings=tuple(fit.warnings)
+        estimates,
+        fit,
+        saturated=_all_saturated(saturated),
+        warnings=(*fit.warnings, *_blind_panel(fit)),
+        too_early=_too_few_prompts(prompts, fit.model.size, stopping),
+    )
+
+
+def _too_few_prompts(prompts: int, parameters: int, stopping: StoppingSpec) -> str | None:
+    wanted = max(stopping.first_look.prompts, PROMPTS_PER_PARAMETER * parameters)
+    if prompts >= wanted:
+        return None
+    return f"the first look comes after {wanted} prompts; so far {prompts}"
+
+
+def _blind_panel(fit: OscarFit) -> tuple[str, ...]:
+    """Warn that no judge of the panel tells the candidates apart."""
+    kappa = dict(fit.kappa.items())
+    sharpest = max((kappa[judge] for judge in fit.panel), default=BLIND)
+    if sharpest >= BLIND:
+        return ()
+    return (
+        f"no judge of the panel tells the candidates apart (sensitivity kappa at most "
+        f"{sharpest:.2f}): that they look alike says as much about the judges as about the "
+        "candidates",
     )
 
 

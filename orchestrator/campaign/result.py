@@ -40,6 +40,9 @@ class Result:
         Verdicts that do not enter the fit, counted by judge, candidate or item, slot and reason.
     ledger
         Where all of it is recorded.
+    exhausted
+        Whether a recording ran dry before the campaign came to an end of its own. Nothing is
+        claimed then that the looks have not claimed: no alpha is spent on a recording that stops.
     """
 
     looks: tuple[Look, ...]
@@ -48,11 +51,13 @@ class Result:
     warnings: tuple[str, ...]
     missing: pd.DataFrame
     ledger: Path
+    exhausted: bool = False
 
     @property
     def state(self) -> str:
         """The end state, or ``"continue"`` while the campaign is not over."""
-        return self.looks[-1].decision.state if self.looks else "continue"
+        state = self.looks[-1].decision.state if self.looks else "continue"
+        return "exhausted" if state == "continue" and self.exhausted else state
 
     @property
     def winner(self) -> str | None:
@@ -62,7 +67,8 @@ class Result:
     @property
     def sentence(self) -> str:
         """The decision in one sentence, with the numbers behind it."""
-        return self.looks[-1].decision.sentence if self.looks else "no look was taken yet"
+        last = self.looks[-1].decision.sentence if self.looks else "no look was taken yet"
+        return f"the recording holds no more answers; {last}" if self.state == "exhausted" else last
 
     @property
     def exit_code(self) -> int:

@@ -62,18 +62,19 @@ class Estimate:
             prior_driven=prior_driven,
         )
 
-    def from_few(self, clusters: int) -> Self:
+    def from_few(self, degrees: int) -> Self:
         """Allow for a standard error that was itself estimated from few clusters.
 
-        A sandwich from G independent clusters refers to Student's t with G - 1 degrees of freedom.
-        The standard error is widened by the ratio of the 97.5 % quantiles, so that rules for normal
-        estimates hold: exactly for a single 5 % test, nearly for the bounds of a sequence of looks.
+        A sandwich from G independent clusters, around p parameters, is taken as Student's t with
+        ``degrees`` = G - p degrees of freedom. The standard error is widened by the ratio of the
+        97.5 % quantiles, so that rules for normal estimates hold: for a single 5 % test, and nearly
+        for the bounds of a sequence of looks.
         """
-        if clusters < 2:
+        if degrees < 1:
             return type(self).wald(
                 self.value, nan, label=self.label, prior_driven=self.prior_driven
             )
-        widened = self.se * float(stdtrit(clusters - 1, 0.975)) / Z_95
+        widened = self.se * float(stdtrit(degrees, 0.975)) / Z_95
         return type(self).wald(
             self.value, widened, label=self.label, prior_driven=self.prior_driven
         )

@@ -120,7 +120,9 @@ class _Judgement:
         if exhausted:
             return self._ended("exhausted", "no recorded answers are left and none is conclusive")
         if final:
-            return self._ended("inconclusive-budget", "the schedule or the budget is used up without a conclusion")
+            return self._ended(
+                "inconclusive-budget", "the schedule or the budget is used up without a conclusion"
+            )
         return self._ended("continue", "no conclusion yet")
 
     def _resolved(self, resolution: Resolution) -> Decision:

@@ -272,10 +272,20 @@ class TargetSpec(Spec):
 
 
 class FirstLook(Spec):
-    """What must be in before the first look: batches per judge, answers per item of each kind."""
+    """What must be in before the first look; the last look of a study is always taken.
+
+    Parameters
+    ----------
+    batches, answers
+        Batch studies: so many batches per judge, or so many answers per item, whichever is first.
+    prompts
+        Pair studies: so many prompts. Prompts are the independent units; a standard error from a
+        handful of them makes false claims likely.
+    """
 
     batches: Count = 20
     answers: Count = 5
+    prompts: Count = 20
 
 
 class StoppingSpec(Spec):

@@ -118,7 +118,7 @@ def test_the_estimate_of_a_pair_study_is_the_panels_log_odds(pair_study):
     fit = fit_oscar(table, terms="position", reference=study.stopping.reference)
     assert set(evidence.estimates) == set(plan.target.pairs())
     for (a, b), estimate in evidence.estimates.items():
-        expected = fit.log_odds(a, b).from_few(20)
+        expected = fit.log_odds(a, b).from_few(20 - fit.model.size)
         assert estimate.value == pytest.approx(expected.value, abs=1e-9)
         assert estimate.se == pytest.approx(expected.se, rel=1e-9)
 
