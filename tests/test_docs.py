@@ -270,6 +270,17 @@ tokens = 100_000
 """
 
 
+README_VERDICTS = """
+judge,prompt,first,second,outcome
+j,p1,plain,wordy,A
+j,p1,wordy,plain,A
+j,p2,plain,wordy,A
+j,p2,wordy,plain,B
+j,p3,plain,wordy,B
+j,p3,wordy,plain,A
+""".lstrip()
+
+
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_every_block_of_the_page_does_what_it_shows(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -428,6 +439,44 @@ def test_every_command_and_option_is_explained():
             elif parameter.name != "help":
                 key = ", ".join(parameter.opts)
                 assert key in explained, f"{name}: {key} is not explained"
+
+
+def test_every_key_of_the_json_is_explained(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "study.toml").write_text(README_STUDY, encoding="utf-8")
+    (tmp_path / "verdicts.csv").write_text(README_VERDICTS, encoding="utf-8")
+    page = sections(DOCS / "reference" / "json.md")
+    campaign = named(page["Of a campaign"].split("`status` adds")[0])
+    printed = {
+        words: json.loads(run_command(["benchtrial", *words.split(), "--json"])[1])
+        for words in (
+            "run study.toml",
+            "status study.ledger",
+            "replay study.ledger",
+            "replay verdicts.csv",
+        )
+    }
+    run, status, replay, table = printed.values()
+    assert set(run) == campaign
+    assert set(status) == named(page["Of a campaign"])
+    assert set(replay) == campaign | {"agreement"}
+    assert set(replay["agreement"]) == {"agrees", "sentence"}
+    shared = {"result", "winner", "sentence", "warnings", "looks"}
+    assert set(table) == shared | named(page["Of a table of verdicts"])
+    for look in (run["looks"][0], table["looks"][0]):
+        assert set(look) == named(page["A look"])
+        for inner in ("contrasts", "decision"):
+            first = look[inner][0] if inner == "contrasts" else look[inner]
+            (row,) = [
+                line for line in page["A look"].splitlines() if line.startswith(f"| `{inner}`")
+            ]
+            assert set(first) == set(re.findall(r"`(\w+)`", row)) - {inner}
+
+
+def named(text: str) -> set[str]:
+    """What stands in code marks in the first cells of the tables in a text."""
+    cells = [line.split(" | ")[0] for line in text.splitlines() if line.startswith("| `")]
+    return {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
 
 
 def test_every_end_state_rule_and_table_is_explained():
