@@ -463,14 +463,13 @@ def test_every_key_of_the_json_is_explained(tmp_path, monkeypatch):
     assert set(replay["agreement"]) == {"agrees", "sentence"}
     shared = {"result", "winner", "sentence", "warnings", "looks"}
     assert set(table) == shared | named(page["Of a table of verdicts"])
+    looks = page["A look"]
     for look in (run["looks"][0], table["looks"][0]):
-        assert set(look) == named(page["A look"])
-        for inner in ("contrasts", "decision"):
-            first = look[inner][0] if inner == "contrasts" else look[inner]
-            (row,) = [
-                line for line in page["A look"].splitlines() if line.startswith(f"| `{inner}`")
-            ]
-            assert set(first) == set(re.findall(r"`(\w+)`", row)) - {inner}
+        assert set(look) == named(looks)
+        (contrast,) = look["contrasts"]
+        for key, inner in {"contrasts": contrast, "decision": look["decision"]}.items():
+            (row,) = [line for line in looks.splitlines() if line.startswith(f"| `{key}`")]
+            assert set(inner) == set(re.findall(r"`(\w+)`", row)) - {key}
 
 
 def named(text: str) -> set[str]:
