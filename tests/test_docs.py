@@ -57,6 +57,9 @@ PAGES = [README, *sorted(DOCS.rglob("*.md"))]
 # Blocks that nothing runs, over all pages: activating an environment, starting the local server,
 # and judges behind a network.
 MOST_NOT_RUN = 4
+# Shown outputs of which a part is left open: the version, and how a replay agrees with a recording
+# that an earlier version made.
+MOST_LEFT_OPEN = 2
 
 LANGUAGES = {"python", "text", "sh", "console", "toml", "csv", "jsonl", "math"}
 
@@ -310,6 +313,13 @@ def test_few_blocks_are_not_run_and_each_says_why():
     # A comment that stands before no block would hide nothing, but tell the reader otherwise.
     comments = sum(len(_NOT_RUN.findall(page.read_text(encoding="utf-8"))) for page in PAGES)
     assert comments == len(not_run)
+
+
+def test_hardly_any_shown_output_is_left_open():
+    every = [block for page in PAGES for block in blocks(page)]
+    shown = [out for one in every if one.language == "console" for _, out in commands(one)]
+    shown += [one.text for one in every if one.language == "text"]
+    assert sum("..." in output for output in shown) <= MOST_LEFT_OPEN
 
 
 def test_commands_run_through_the_entry_point_that_is_installed():
