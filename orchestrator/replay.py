@@ -18,7 +18,14 @@ import pandas as pd
 
 from benchtrial.adapters import RetryPolicy
 from benchtrial.errors import DataError
-from benchtrial.orchestrator.campaign import Campaign, Evidence, Listener, Result, recorded_panel
+from benchtrial.orchestrator.campaign import (
+    Campaign,
+    Evidence,
+    Listener,
+    Result,
+    looks_of,
+    recorded_panel,
+)
 from benchtrial.orchestrator.campaign.deciding import weigh_comparisons
 from benchtrial.orchestrator.campaign.events import ignore
 from benchtrial.orchestrator.campaign.judges import most_attempts
@@ -77,7 +84,7 @@ def replay(recording: str | Path, *, listener: Listener = ignore) -> Result:
 def recorded_looks(recording: str | Path) -> tuple[Look, ...]:
     """Read the looks that the campaign in the ledger ``recording`` has taken."""
     with Ledger.open(recording, read_only=True) as ledger:
-        return tuple(Look.from_json(text) for text in ledger.looks())
+        return looks_of(ledger)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +110,8 @@ class Agreement:
 def agreement(recorded: Sequence[Look], replayed: Sequence[Look]) -> Agreement:
     """Compare the looks of a replay with the recorded ones, in order.
 
-    A recording that was cut off has fewer: the replay then weighs the answers of the unfinished
-    round as if nothing could follow, which the running campaign will not do.
+    A recording that was cut off in the middle of a round ends there for the replay too: no look is
+    taken at the answers of that round, and no alpha is spent on them.
     """
     for one, two in zip(recorded, replayed, strict=False):
         difference = _difference(one, two)
@@ -120,7 +127,8 @@ def agreement(recorded: Sequence[Look], replayed: Sequence[Look]) -> Agreement:
             sentence=f"the replay ends at look {len(replayed)}; the recording has {len(recorded)}",
         )
     if not recorded:
-        return Agreement(agrees=None, sentence=f"the recording holds no look; {_beyond(replayed)}")
+        beyond = f"; {_beyond(replayed)}" if replayed else ", and too few answers for one"
+        return Agreement(agrees=None, sentence=f"the recording holds no look{beyond}")
     looks = "its one look" if len(recorded) == 1 else f"all its {len(recorded)} looks"
     sentence = f"the replay agrees with the recording in {looks}"
     if tuple(recorded) != tuple(replayed[: len(recorded)]):
@@ -220,14 +228,8 @@ def _difference(recorded: Look, replayed: Look) -> str:
 
 
 def _beyond(replayed: Sequence[Look]) -> str:
-    """Say what the looks are that only the replay has."""
-    last = replayed[-1]
-    if not last.final:
-        return f"look {last.number} is new: the run had its answers and had not looked at them yet"
-    return (
-        f"look {last.number} is the replay's own: the recording stops in the middle, and this is "
-        "what its answers would have come to had nothing followed"
-    )
+    """Say what the look is that only the replay has."""
+    return f"look {len(replayed)} is new: the run had its answers and had not looked at them yet"
 
 
 def _ending(look: Look) -> str:

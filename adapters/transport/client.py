@@ -19,6 +19,7 @@ the package together.
 """
 
 import asyncio
+import html
 import ipaddress
 import json
 import math
@@ -225,8 +226,9 @@ class HttpClient:
                 )
             else:
                 latency = time.perf_counter() - started
-                text = redact(data.decode("utf-8-sig", "replace"), self.secrets)
-                response = HttpResponse(status, headers, text, latency)
+                text = without_secrets(data.decode("utf-8-sig", "replace"), self.secrets)
+                plain = {name: redact(value, self.secrets) for name, value in headers.items()}
+                response = HttpResponse(status, plain, text, latency)
                 self._refuse_redirect(response)
                 return response
             finally:
@@ -305,6 +307,31 @@ class HttpClient:
             status=response.status,
             request_id=response.request_id,
         )
+
+
+def without_secrets(text: str, secrets: Sequence[Secret]) -> str:
+    """Redact a body, also where an encoding hides a secret: JSON escapes, HTML entities."""
+    text = redact(text, secrets)
+    if not secrets:
+        return text
+    try:
+        payload = json.loads(text)
+    except (ValueError, RecursionError):
+        decoded = html.unescape(text)
+        clean = redact(decoded, secrets)
+        return text if clean == decoded else clean
+    cleaned = _redacted(payload, secrets)
+    return text if cleaned == payload else json.dumps(cleaned, ensure_ascii=False)
+
+
+def _redacted(value: Any, secrets: Sequence[Secret]) -> Any:
+    if isinstance(value, str):
+        return redact(value, secrets)
+    if isinstance(value, list):
+        return [_redacted(one, secrets) for one in value]
+    if isinstance(value, dict):
+        return {redact(key, secrets): _redacted(one, secrets) for key, one in value.items()}
+    return value
 
 
 def network_error(fault: Exception, *, who: str, secrets: Sequence[Secret] = ()) -> JudgeError:

@@ -21,7 +21,7 @@ from benchtrial.orchestrator.campaign.events import (
     RoundStarted,
 )
 from benchtrial.orchestrator.campaign.judges import panel_of, recorded_panel
-from benchtrial.orchestrator.campaign.result import Result
+from benchtrial.orchestrator.campaign.result import Result, looks_of
 
 __all__ = [
     "AttemptFailed",
@@ -35,6 +35,7 @@ __all__ = [
     "Result",
     "RoundStarted",
     "covariates",
+    "looks_of",
     "panel_of",
     "recorded_panel",
     "stopping_plan",

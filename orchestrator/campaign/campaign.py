@@ -39,11 +39,11 @@ from benchtrial.orchestrator.campaign.deciding import (
 from benchtrial.orchestrator.campaign.events import Listener, LookTaken, RoundStarted, ignore
 from benchtrial.orchestrator.campaign.judges import AskedElsewhere, panel_of
 from benchtrial.orchestrator.campaign.planning import Question, rounds
-from benchtrial.orchestrator.campaign.result import Result
+from benchtrial.orchestrator.campaign.result import Result, looks_of
 from benchtrial.orchestrator.campaign.signals import hearing_signals
 from benchtrial.orchestrator.ledger import Covariates, Ledger, PlannedQuery
 from benchtrial.orchestrator.prompts import build_request
-from benchtrial.orchestrator.sequential import Look, take_look
+from benchtrial.orchestrator.sequential import take_look
 from benchtrial.orchestrator.study import Study
 
 T = TypeVar("T")
@@ -85,7 +85,7 @@ class Campaign:
             policy or RetryPolicy(),
             listener,
         )
-        self._looks = [Look.from_json(text) for text in ledger.looks()]
+        self._looks = [*looks_of(ledger)]
         self._evidence: Evidence | None = None
         self._exhausted = False
         self._handed_out: set[str] = set()

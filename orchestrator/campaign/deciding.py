@@ -29,6 +29,9 @@ PROMPTS_PER_PARAMETER = 3
 # A judge whose verdicts move by less than this, in log-odds per standard deviation of the
 # candidates' scores, sees next to nothing of their quality.
 BLIND = 0.1
+# Where judges counted alike point the other way, a contrast is left this far from zero, in errors:
+# its interval is wide, and finite.
+LEAST_AGREEMENT = 0.1
 # Reasons of a rating that the judge did give; the others mean that it gave none.
 EMITTED = ("ambiguous", "out_of_range", "unparseable")
 NOT_ESTIMABLE = Estimate(value=nan, se=nan, low=nan, high=nan, p=nan)
@@ -204,8 +207,13 @@ def weigh_comparisons(
             panel=stopping.panel,
         )
         prompts = comparisons["prompt"].nunique()
-        degrees = prompts - fit.model.size
-        estimates = {(a, b): fit.log_odds(a, b).from_few(degrees) for a, b in pairs}
+        alike = fit_oscar(comparisons, terms=fit.terms, sensitivities=False, ridge=analysis.ridge)
+        estimates = {
+            (a, b): _held_to(fit.log_odds(a, b), alike.log_odds(a, b)).from_few(
+                prompts - fit.model.size
+            )
+            for a, b in pairs
+        }
     except (FitError, DataError) as error:
         return Evidence(unknown, unidentified=str(error))
     saturated = {name: fit.saturated.get(name) for name in fit.panel}
@@ -215,6 +223,25 @@ def weigh_comparisons(
         saturated=_all_saturated(saturated),
         warnings=(*fit.warnings, *_blind_panel(fit)),
         too_early=_too_few_prompts(prompts, fit.model.size, stopping),
+    )
+
+
+def _held_to(estimate: Estimate, alike: Estimate) -> Estimate:
+    """Let a contrast stand out no further than it does when all judges count alike.
+
+    Between equal candidates nothing identifies the judges' sensitivities: the fit favours the
+    judges who happen to lean one way, and the delta method does not know that it chose. With equal
+    sensitivities there is nothing to choose, and under equality that model is true.
+    """
+    z, z_alike = (one.value / one.se if one.se > 0 else 0.0 for one in (estimate, alike))
+    agreed = max(z_alike if z > 0 else -z_alike, LEAST_AGREEMENT)
+    if not agreed < abs(z):
+        return estimate
+    return Estimate.wald(
+        estimate.value,
+        abs(estimate.value) / agreed,
+        label=estimate.label,
+        prior_driven=estimate.prior_driven,
     )
 
 

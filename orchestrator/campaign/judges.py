@@ -64,8 +64,11 @@ def recorded_panel(study: Study, ledger: Ledger) -> dict[str, Panelist]:
 
 
 def most_attempts(ledger: Ledger) -> int:
-    """How often the most stubborn query was asked: a replay must be as patient as all runs were."""
-    return max(map(len, _outcomes(ledger).values()), default=1)
+    """How often the most stubborn query was asked, and once more to learn that no more is recorded.
+
+    A replay must be as patient as all runs were together: only the recording ends it.
+    """
+    return max(map(len, _outcomes(ledger).values()), default=0) + 1
 
 
 def _outcomes(ledger: Ledger) -> dict[str, tuple[Reply | JudgeError, ...]]:
@@ -117,7 +120,7 @@ def _live(study: Study, spec: JudgeSpec) -> Judge:
             if study.kind == "batch":
                 return SimulatedBatchJudge(seed=study.seed, **parameters)
             return SimulatedPairJudge(seed=study.seed, **parameters)
-        except TypeError as error:
+        except (TypeError, OverflowError) as error:
             raise StudyError(f"judge {spec.id!r}: [judges.simulated]: {error}") from error
     return OpenAICompatible(
         name=spec.id,

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from benchtrial.errors import LedgerDamaged
 from benchtrial.orchestrator.budget import Amount
+from benchtrial.orchestrator.ledger import Ledger
 from benchtrial.orchestrator.models import GLMMPanel, OscarFit
 from benchtrial.orchestrator.sequential import Look
 
@@ -20,6 +22,22 @@ EXIT_CODES = {
     "exhausted": 4,
     "continue": 4,
 }
+
+
+def looks_of(ledger: Ledger) -> tuple[Look, ...]:
+    """Read the looks that a ledger holds.
+
+    Raises
+    ------
+    LedgerDamaged
+        If one of them is not a look.
+    """
+    try:
+        return tuple(Look.from_json(text) for text in ledger.looks())
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise LedgerDamaged(
+            f"{ledger.path}: a look cannot be read ({error}). Restore a copy"
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ class; any other is a fault of Benchtrial and shows where it happened.
 import io
 import sys
 
-from benchtrial.errors import BenchtrialError, Interrupted
+from benchtrial.errors import BenchtrialError, InputError, Interrupted
 
 
 def main() -> None:
@@ -31,6 +31,11 @@ def main() -> None:
         _end(str(error), error.exit_code)
     except BenchtrialError as error:
         _end(f"error: {error}", error.exit_code)
+    except OSError as error:
+        # A path that the operating system refuses: too long, not permitted, a broken link.
+        _end(
+            f"error: {error.filename or 'a file'}: {error.strerror or error}", InputError.exit_code
+        )
 
 
 def _end(message: str, code: int) -> None:

@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-from benchtrial.orchestrator.campaign import Campaign, Result
+from benchtrial.orchestrator.campaign import Campaign, Result, looks_of
 from benchtrial.orchestrator.cli import facts, show
 from benchtrial.orchestrator.ledger import Ledger
 from benchtrial.orchestrator.ledger.lock import holder
 from benchtrial.orchestrator.replay import agreement, recorded_looks, replaying
-from benchtrial.orchestrator.sequential import Look
 from benchtrial.orchestrator.study import Study
 
 
@@ -43,7 +42,7 @@ def status(path: Path, voice: show.Voice) -> None:
     """Show how far the campaign in the ledger at ``path`` has come."""
     with Ledger.open(path, read_only=True) as record:
         result = Result(
-            looks=tuple(Look.from_json(text) for text in record.looks()),
+            looks=looks_of(record),
             spent=record.spent(),
             fit=None,
             warnings=(),

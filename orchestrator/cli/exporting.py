@@ -63,11 +63,12 @@ WRITERS: Mapping[str, Callable[[pd.DataFrame, Path], None]] = {
 
 def _tables(ledger: Path) -> dict[str, pd.DataFrame]:
     with Ledger.open(ledger, read_only=True) as record:
-        known = covariates(Study.from_json(record.study_json))
+        study = Study.from_json(record.study_json)
+        known = covariates(study)
         return {
             **{name: record.export(name) for name in EXPORTS},
             "ratings": record.ratings(known),
-            "comparisons": record.comparisons(known),
+            "comparisons": record.comparisons(known, outcome=study.analysis.outcomes),
         }
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 from sqlalchemy import Connection, select
 
 from benchtrial.adapters.judge import Reply
-from benchtrial.errors import JudgeError
+from benchtrial.errors import BenchtrialError, JudgeError, LedgerDamaged
 from benchtrial.orchestrator.budget import Amount
 from benchtrial.orchestrator.ledger import history, sqlite, tables
 from benchtrial.orchestrator.ledger.records import PlannedQuery
@@ -138,10 +138,21 @@ class ReadableLedger:
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
-        """Open a view of everything that was handed in so far."""
+        """Open a view of everything that was handed in so far.
+
+        What was written by this program can be read by it; a row that cannot is damage.
+        """
         self._flush()
-        with self._reader.connect() as connection:
-            yield connection
+        try:
+            with self._reader.connect() as connection:
+                yield connection
+        except BenchtrialError:
+            raise
+        except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
+            raise LedgerDamaged(
+                f"{self._reader.path}: a row cannot be read ({error}). Restore a copy, or export "
+                "what can still be read"
+            ) from error
 
     @cached_property
     def _query_ids(self) -> dict[str, int]:

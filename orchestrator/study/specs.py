@@ -5,7 +5,7 @@ list for a tuple) and scalars strictly: no text is taken for a number, no number
 """
 
 from collections.abc import Mapping
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Annotated, Literal
 
 from pydantic import (
@@ -72,18 +72,23 @@ def _sound_id(text: str) -> str:
     return _sound_text(text)
 
 
+# No price or budget comes near it; digits without end would only be copied about.
+MOST_MONEY = Decimal(10) ** 15
+
+
 def _decimal(value: object) -> object:
     """Read a decimal from the digits that were written: 0.1 means a tenth."""
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
         raise ValueError('must be a decimal such as "2.50"')  # noqa: TRY004  (pydantic's protocol)
     try:
         number = Decimal(str(value))
-    except InvalidOperation as error:
+        # 2.50 and 2.5 are one price and must give one hash.
+        plain = Decimal(f"{number.normalize():f}") if 0 <= number < MOST_MONEY else None
+    except ArithmeticError as error:
         raise ValueError('must be a decimal such as "2.50"') from error
-    if not number.is_finite() or number < 0:
-        raise ValueError("must be a finite decimal, not below zero")
-    # 2.50 and 2.5 are one price and must give one hash.
-    return Decimal(f"{number.normalize():f}")
+    if plain is None:
+        raise ValueError("must be a finite decimal, not below zero and not astronomical")
+    return plain
 
 
 def _free(value: object) -> object:
@@ -98,7 +103,10 @@ Text = Annotated[StrictStr, AfterValidator(_sound_text)]
 Id = Annotated[StrictStr, AfterValidator(_sound_id)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Money = Annotated[Decimal, BeforeValidator(_decimal)]
-Count = Annotated[StrictInt, Field(ge=1)]
+# More than anybody asks or pays for, and less than a database or a schedule in memory can hold.
+Count = Annotated[StrictInt, Field(ge=1, le=10**9)]
+Repeats = Annotated[StrictInt, Field(ge=1, le=10**6)]
+Tokens = Annotated[StrictInt, Field(ge=1, le=10**15)]
 
 
 class Spec(BaseModel):
@@ -247,16 +255,16 @@ class DesignSpec(Spec):
     """
 
     kind: Literal["shuffle", "williams", "incomplete-blocks", "balanced-swaps"]
-    batches: Count | None = None
+    batches: Repeats | None = None
     size: Annotated[StrictInt, Field(ge=2)] | None = None
     pairs: StrictStr | tuple[tuple[StrictStr, StrictStr], ...] = "all"
-    repetitions: Count = 1
+    repetitions: Repeats = 1
 
 
 class AnalysisSpec(Spec):
     """How verdicts become estimates; ``criterion`` is the one decided on (default the first)."""
 
-    lags: Annotated[StrictInt, Field(ge=0)] = 1
+    lags: Annotated[StrictInt, Field(ge=0, le=100)] = 1
     ridge: Annotated[Number, Field(ge=0)] = 0.05
     terms: tuple[Literal["position", "length", "family"], ...] | None = None
     outcomes: Literal["verdict", "probability"] = "verdict"
@@ -294,7 +302,7 @@ class StoppingSpec(Spec):
     target: TargetSpec
     rule: Rule = "kim-demets"
     alpha: Annotated[Number, Field(gt=0, lt=1)] = 0.05
-    rounds: Count = 10
+    rounds: Repeats = 10
     panel: tuple[StrictStr, ...] | None = None
     reference: StrictStr | None = None
     rope: Annotated[Number, Field(ge=0)] = 0.1
@@ -306,7 +314,7 @@ class StoppingSpec(Spec):
 class BudgetSpec(Spec):
     """The most that may be spent; at least one limit."""
 
-    tokens: Count | None = None
+    tokens: Tokens | None = None
     money: Annotated[Money, Field(gt=0)] | None = None
     currency: StrictStr = "USD"
     requests: Count | None = None

@@ -95,7 +95,10 @@ class TestEndStates:
         look = look_at(PLAN, [], 0.2, 0.3, 0.93, final=True)
         assert look.decision.state == "inconclusive-budget"
         assert look.clock == 1.0
-        assert "the schedule or the budget is used up without a conclusion; A - B = +0.200" in look.decision.sentence
+        assert (
+            "the schedule or the budget is used up without a conclusion; A - B = +0.200"
+            in look.decision.sentence
+        )
 
     def test_exhausted(self):
         look = look_at(PLAN, [], 0.2, 0.3, 0.5, exhausted=True)
