@@ -459,3 +459,19 @@ def test_a_body_that_is_no_json_is_an_input_error(body: dict[str, Any]) -> None:
 def test_json_nested_without_end_is_no_crash() -> None:
     with pytest.raises(ValueError, match="deep"):
         HttpResponse(200, {}, "[" * 200_000).payload()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"model": "sk-a+b&c"}',
+        '{"model": "sk-a\\u002bb\\u0026c"}',
+        '{"choices": [{"message": {"\\u0073k-a+b&c": "sk-a\\u002bb\\u0026c"}}]}',
+        "<p>bad key sk-a+b&amp;c</p>",
+    ],
+)
+def test_a_secret_is_found_behind_the_encoding_of_a_body(body):
+    clean = without_secrets(body, [Secret("sk-a+b&c")])
+    shown = html.unescape(clean if clean.startswith("<") else json.dumps(json.loads(clean)))
+    assert "sk-a+b&c" not in shown
+    assert without_secrets('{"a":  1}', [Secret("sk-a+b&c")]) == '{"a":  1}'

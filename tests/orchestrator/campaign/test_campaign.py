@@ -11,6 +11,7 @@ from benchtrial.errors import (
     InputError,
     Interrupted,
     JudgeUnavailable,
+    LedgerDamaged,
     RateLimited,
     RequestRefused,
     StudyChanged,
@@ -513,3 +514,44 @@ def test_a_request_that_cannot_be_composed_costs_nothing(pair_study, tmp_path, s
     with Ledger.open(path, read_only=True) as ledger:
         assert ledger.spent().tokens == 0
         assert ledger.summary().unknown == 0
+
+
+def test_a_start_that_was_never_answered_does_not_freeze_the_study(pair_study, tmp_path, scripted):
+    def answer(request, attempt):
+        raise TransientError("no connection", sent=False)
+
+    _, panel = scripted(answer, "front", "back", concurrency=1)
+    path = tmp_path / "a.ledger"
+    with (
+        Campaign.open(pair_study(seed=1), ledger=path, panel=panel, policy=AT_ONCE) as campaign,
+        pytest.raises(JudgeUnavailable),
+    ):
+        campaign.run()
+    with Campaign.open(pair_study(seed=2), ledger=path) as campaign:
+        assert campaign.run().state == "decided"
+    with pytest.raises(StudyChanged, match="seed: 2 -> 1"):
+        Campaign.open(pair_study(seed=1), ledger=path)
+
+
+def test_a_budget_that_cannot_carry_one_question_is_an_error_and_says_what_it_needs(
+    pair_study, tmp_path
+):
+    with (
+        Campaign.open(pair_study(budget={"tokens": 100}), ledger=tmp_path / "a.ledger") as campaign,
+        pytest.raises(InputError, match="may need up to [0-9,]+ tokens"),
+    ):
+        campaign.run()
+
+
+def test_a_damaged_look_is_damage(pair_study, tmp_path):
+    path = tmp_path / "a.ledger"
+    with Campaign.open(pair_study(), ledger=path) as campaign:
+        campaign.run()
+    asyncio.run(_add_look(path, '{"number": 1'))
+    with pytest.raises(LedgerDamaged, match="a look cannot be read"):
+        Campaign.open(pair_study(), ledger=path)
+
+
+async def _add_look(path, text):
+    with Ledger.open(path) as ledger:
+        await ledger.add_look(text)
