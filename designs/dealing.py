@@ -20,7 +20,7 @@ LOOK = 64
 """Cards at the top of the deck looked at first; in a large pool one of them has met nobody yet."""
 
 INITIAL_BLOCKS = 20
-"""Random initial blocks of which the best is improved; the exchanges gain more than further draws."""
+"""Random initial blocks of which the best is improved; exchanges gain more than further draws."""
 
 POLISH_POOL = 2048
 """Largest pool with a table of meetings; in a larger one the deal leaves hardly any two twice."""

@@ -2,7 +2,9 @@
 
 import asyncio
 import gzip
+import html
 import inspect
+import json
 import shutil
 import ssl
 import subprocess
@@ -16,6 +18,7 @@ import pytest
 
 from benchtrial.adapters.keys import Secret
 from benchtrial.adapters.transport import HttpClient, HttpResponse, checked_base_url, network_error
+from benchtrial.adapters.transport.client import without_secrets
 from benchtrial.errors import (
     InputError,
     JudgeError,

@@ -538,7 +538,7 @@ def test_a_budget_that_cannot_carry_one_question_is_an_error_and_says_what_it_ne
 ):
     with (
         Campaign.open(pair_study(budget={"tokens": 100}), ledger=tmp_path / "a.ledger") as campaign,
-        pytest.raises(InputError, match="may need up to [0-9,]+ tokens"),
+        pytest.raises(InputError, match=r"may need up to [0-9,]+ tokens"),
     ):
         campaign.run()
 
