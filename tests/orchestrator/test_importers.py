@@ -14,7 +14,7 @@ from benchtrial.errors import DataError
 from benchtrial.orchestrator.importers import Imported, read_comparisons
 from benchtrial.orchestrator.importers.scores import SCORES
 
-DATA = Path("/work/shared/data")
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 HEADER = "judge,prompt,first,second,outcome"
 Maker = Callable[..., Imported]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-DATA = Path("/work/shared/data")
+DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 HEADER = "judge,prompt,first,second,outcome\n"
 # Which prompts fall into which of three folds depends on the seed. Over 40 seeds the held-out loss
 # of xu_mtbench has mean 0.5218 for J and 0.4380 for J+P, and a standard deviation of 0.002 each.
