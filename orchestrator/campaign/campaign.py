@@ -381,7 +381,8 @@ class Campaign:
             return
         needed = sum(map(self._asker.worst_case, self._requests[0]), Amount())
         raise InputError(
-            f"the budget cannot carry the first question, which may need up to {needed}; raise "
+            f"the budget cannot carry the first question, which may need up to "
+            f"{needed.tokens:,} tokens in {needed.requests:,} requests; raise "
             "[budget], or lower max_output_tokens of the judges"
         )
 
@@ -460,11 +461,13 @@ def _same_study(study: Study, path: Path) -> Ledger | None:
     guarding: its ledger is removed. Anything that was answered or paid for is kept.
     """
     record = Ledger.open(path)
-    if record.study_hash == study.hash:
+    # Read anew, so that a key that a later version added with a default is no difference.
+    recorded = Study.from_json(record.study_json)
+    if recorded.hash == study.hash:
         return record
     spent = record.spent()
     untouched = not (record.summary().replies or spent.tokens or spent.requests)
-    differences = Study.from_json(record.study_json).differences(study)
+    differences = recorded.differences(study)
     record.close()
     if untouched:
         path.unlink()

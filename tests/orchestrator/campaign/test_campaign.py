@@ -18,7 +18,13 @@ from benchtrial.errors import (
     StudyError,
     TransientError,
 )
-from benchtrial.orchestrator.campaign import Campaign, LookTaken, Replied, RoundStarted
+from benchtrial.orchestrator.campaign import (
+    Campaign,
+    LookTaken,
+    Panelist,
+    Replied,
+    RoundStarted,
+)
 from benchtrial.orchestrator.ledger import Ledger
 from benchtrial.orchestrator.replay import replay
 
@@ -343,29 +349,42 @@ def test_stop_ends_soon_keeps_everything_and_says_how_to_go_on(pair_study, tmp_p
         assert campaign.run().state == "decided"
 
 
-def test_cancellation_propagates_and_is_never_retried(pair_study, tmp_path, scripted):
-    class Slow:
-        capabilities = None
+class Silent:
+    """Never answers; counts who waits."""
 
-        def input_tokens_at_most(self, request):
-            return 1
+    capabilities = None
 
-        async def ask(self, request):
-            await asyncio.sleep(60)
+    def __init__(self):
+        self.waiting = 0
 
-        async def close(self):
-            pass
+    def input_tokens_at_most(self, request):
+        return 1
 
-    _, panel = scripted(None, "front", "back")
-    panel = {name: type(one)(Slow(), 4, None) for name, one in panel.items()}
-    path = tmp_path / "a.ledger"
+    async def ask(self, request):
+        self.waiting += 1
+        await asyncio.sleep(60)
 
-    async def bounded():
-        with Campaign.open(pair_study(), ledger=path, panel=panel) as campaign:
-            await asyncio.wait_for(campaign.run_async(), 0.5)
+    async def close(self):
+        pass
 
-    with pytest.raises(TimeoutError):
-        asyncio.run(bounded())
+
+async def cancelled_in_flight(campaign, judge, number):
+    """Run the campaign, and cancel it when ``number`` requests are in flight."""
+    run = asyncio.create_task(campaign.run_async())
+    while judge.waiting < number:
+        await asyncio.sleep(0.01)
+    run.cancel()
+    await run
+
+
+def test_cancellation_propagates_and_is_never_retried(pair_study, tmp_path):
+    judge, path = Silent(), tmp_path / "a.ledger"
+    panel = {name: Panelist(judge, 4, None) for name in ("front", "back")}
+    with (
+        Campaign.open(pair_study(), ledger=path, panel=panel) as campaign,
+        pytest.raises(asyncio.CancelledError),
+    ):
+        asyncio.run(cancelled_in_flight(campaign, judge, 8))
     with Ledger.open(path, read_only=True) as ledger:
         counts = ledger.summary()
     assert counts.attempts == counts.unknown == 8
@@ -473,28 +492,12 @@ def test_money_is_charged_to_the_last_digit(pair_study, tmp_path):
     assert result.spent.money <= 1
 
 
-def test_a_cancelled_run_leaves_no_reservation_behind(pair_study, tmp_path, scripted):
-    class Slow:
-        capabilities = None
-
-        def input_tokens_at_most(self, request):
-            return 1
-
-        async def ask(self, request):
-            await asyncio.sleep(60)
-
-        async def close(self):
-            pass
-
-    _, panel = scripted(None, "front", "back")
-    panel = {name: type(one)(Slow(), 4, None) for name, one in panel.items()}
+def test_a_cancelled_run_leaves_no_reservation_behind(pair_study, tmp_path):
+    judge = Silent()
+    panel = {name: Panelist(judge, 4, None) for name in ("front", "back")}
     with Campaign.open(pair_study(), ledger=tmp_path / "a.ledger", panel=panel) as campaign:
-
-        async def bounded():
-            await asyncio.wait_for(campaign.run_async(), 0.3)
-
-        with pytest.raises(TimeoutError):
-            asyncio.run(bounded())
+        with pytest.raises(asyncio.CancelledError):
+            asyncio.run(cancelled_in_flight(campaign, judge, 8))
         budget = campaign._asker.budget
         assert budget.reserved.tokens == 0
         assert budget.spent.tokens == campaign.ledger.spent().tokens == 8 * 513
