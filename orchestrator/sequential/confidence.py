@@ -17,6 +17,9 @@ import numpy as np
 from benchtrial.errors import StoppingError
 from benchtrial.orchestrator.sequential.boundaries import require_level
 
+#: Next to no information: the bound is astronomical, and the division still finite.
+LEAST_GAIN = 1e-300
+
 
 def confidence_sequence(
     value: float | np.ndarray,
@@ -90,6 +93,6 @@ def mixture_bound(
             "positive and finite"
         )
     prior = (-2.0 * log(alpha) + log(1.0 - 2.0 * log(alpha))) / optimal_information
-    grown = np.asarray(information) * prior + 1.0
-    bound: np.ndarray = np.sqrt(grown / (grown - 1.0) * np.log(grown / alpha**2))
+    gained = np.maximum(np.asarray(information) * prior, LEAST_GAIN)
+    bound: np.ndarray = np.sqrt((gained + 1.0) / gained * np.log((gained + 1.0) / alpha**2))
     return bound

@@ -68,3 +68,10 @@ def test_bad_input_has_one_clear_error(arguments, message):
     value, se = call.pop("value"), call.pop("se")
     with pytest.raises(StoppingError, match=message):
         confidence_sequence(value, se, **call)
+
+
+def test_next_to_no_information_gives_a_wide_and_finite_interval():
+    low, high = confidence_sequence(0.0, 1e120, alpha=0.05, optimal_information=1e-60)
+    assert np.isfinite(low)
+    assert low == -high
+    assert high > 1e120
