@@ -205,3 +205,23 @@ def test_few_prompts_do_not_make_false_claims_likely(pair_study, prompts, most):
         estimate = evidence.estimates["strong", "weak"]
         rejected += bool(abs(estimate.value) > 1.96 * estimate.se)
     assert rejected / 400 < most
+
+
+@pytest.mark.parametrize(("prompts", "early"), [(19, True), (20, False)])
+def test_no_look_but_the_last_uses_fewer_prompts_than_the_first_look_wants(
+    pair_study, prompts, early
+):
+    study = pair_study()
+    random = np.random.default_rng(1)
+    rows = [
+        ("front", f"p{prompt}", a, b, float(random.random() < 0.5))
+        for prompt in range(prompts)
+        for a, b in (("strong", "weak"), ("weak", "strong"))
+    ]
+    table = pd.DataFrame(rows, columns=["judge", "prompt", "first", "second", "outcome"])
+    evidence = weigh_comparisons(table, study.analysis, study.stopping, (("strong", "weak"),))
+    seen = evidence.at_look(final=False).estimates["strong", "weak"]
+    assert np.isnan(seen.value) == early
+    assert np.isfinite(evidence.at_look(final=True).estimates["strong", "weak"].value)
+    if early:
+        assert evidence.too_early == "the first look comes after 20 prompts; so far 19"
