@@ -274,17 +274,17 @@ def futility(scale: float) -> None:
     """Weigh what giving up saves without an effect against what it costs with one."""
     studies = int(2_000 * scale)
     never = StoppingPlan(target=Difference("a", "b"), futility=None, rope=0.0)
-    settings: dict[str, Futility | None] = {
-        "never": None,
-        "estimate + 1 se, 10 % (default)": Futility(stall_share=0.0),
-        "estimate + 1 se, 20 %": Futility(power=0.2, stall_share=0.0),
-        "estimate, 10 %": Futility(optimism=0.0, stall_share=0.0),
-    }
-    for rule in ("kim-demets", "obrien-fleming", "confidence-sequence"):
+    common: dict[str, Futility | None] = {"never": None, "default": Futility(stall_share=0.0)}
+    tenth = Futility(power=0.1, stall_share=0.0)
+    fifth = Futility(power=0.2, stall_share=0.0)
+    face_value = Futility(power=0.1, optimism=0.0, stall_share=0.0)
+    for rule, others in (
+        ("kim-demets", {"estimate + 1 se, 20 %": fifth, "estimate, 10 %": face_value}),
+        ("obrien-fleming", {}),
+        ("confidence-sequence", {"estimate + 1 se, 10 %": tenth}),
+    ):
         rows = []
-        for name, setting in settings.items():
-            if rule != "kim-demets" and name not in list(settings)[:2]:
-                continue
+        for name, setting in {**common, **others}.items():
             plan = replace(never, rule=rule, futility=setting)
             row: list[object] = [name]
             for number, effect in enumerate((0.0, *EFFECTS.values())):

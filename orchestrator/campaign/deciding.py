@@ -11,7 +11,7 @@ from typing import Self
 
 import pandas as pd
 
-from benchtrial.errors import DataError, FitError
+from benchtrial.errors import DataError, FitError, NotIdentified
 from benchtrial.orchestrator.ledger import Covariates
 from benchtrial.orchestrator.models import (
     Estimate,
@@ -20,7 +20,16 @@ from benchtrial.orchestrator.models import (
     fit_glmm_panel,
     fit_oscar,
 )
-from benchtrial.orchestrator.sequential import Best, Difference, Futility, StoppingPlan
+from benchtrial.orchestrator.sequential import (
+    Best,
+    Difference,
+    Futility,
+    Ranking,
+    Screening,
+    StoppingPlan,
+    Target,
+    TopK,
+)
 from benchtrial.orchestrator.study import AnalysisSpec, StoppingSpec, Study, sha256_of
 
 Pair = tuple[str, str]
@@ -87,20 +96,30 @@ def stopping_plan(study: Study) -> StoppingPlan:
     )
 
 
-def _target(study: Study) -> Difference | Best:
+def _target(study: Study) -> Target:
     wanted = study.stopping.target
-    if wanted.kind == "difference" and wanted.a is not None and wanted.b is not None:
-        return Difference(wanted.a, wanted.b)
-    return Best(tuple(contenders(study)))
+    match wanted.kind:
+        case "difference" if wanted.a is not None and wanted.b is not None:
+            return Difference(wanted.a, wanted.b)
+        case "top-k" if wanted.k is not None:
+            return TopK(tuple(contenders(study)), wanted.k)
+        case "ranking":
+            return Ranking(tuple(contenders(study)), wanted.multiplicity)
+        case "screening":
+            reference = study.reference
+            judges = tuple(judge.id for judge in study.judges if judge.id != reference)
+            return Screening(judges, reference, wanted.keep)
+        case _:
+            return Best(tuple(contenders(study)))
 
 
 def contenders(study: Study) -> list[str]:
     """Whoever can win: the candidates, the groups, or the items where there are no groups."""
     if study.kind == "pairs":
         return [candidate.id for candidate in study.candidates]
-    if study.stopping.target.kind == "best":
-        return [item.id for item in study.items]
-    return list(dict.fromkeys(item.group for item in study.items if item.group is not None))
+    if study.stopping.target.kind == "difference":
+        return list(dict.fromkeys(item.group for item in study.items if item.group is not None))
+    return [item.id for item in study.items]
 
 
 def covariates(study: Study) -> Covariates:
@@ -194,7 +213,11 @@ def weigh_comparisons(
     stopping: StoppingSpec,
     pairs: tuple[Pair, ...],
 ) -> Evidence:
-    """Fit OSCAR and estimate the log-odds with which the panel prefers one candidate to another."""
+    """Fit OSCAR and estimate what the target asks for.
+
+    That is the log-odds with which the panel prefers one candidate to another; for a screening,
+    the logarithm of how much more sensitive one judge is than another.
+    """
     unknown = dict.fromkeys(pairs, NOT_ESTIMABLE)
     if comparisons.empty:
         return Evidence(unknown, warnings=("no valid verdict yet",))
@@ -207,13 +230,17 @@ def weigh_comparisons(
             panel=stopping.panel,
         )
         prompts = comparisons["prompt"].nunique()
-        alike = fit_oscar(comparisons, terms=fit.terms, sensitivities=False, ridge=analysis.ridge)
-        estimates = {
-            (a, b): _held_to(fit.log_odds(a, b), alike.log_odds(a, b)).from_few(
-                prompts - fit.model.size
+        degrees = prompts - fit.model.size
+        if stopping.target.kind == "screening":
+            estimates = {pair: _sharpness(fit, *pair).from_few(degrees) for pair in pairs}
+        else:
+            alike = fit_oscar(
+                comparisons, terms=fit.terms, sensitivities=False, ridge=analysis.ridge
             )
-            for a, b in pairs
-        }
+            estimates = {
+                (a, b): _held_to(fit.log_odds(a, b), alike.log_odds(a, b)).from_few(degrees)
+                for a, b in pairs
+            }
     except (FitError, DataError) as error:
         return Evidence(unknown, unidentified=str(error))
     saturated = {name: fit.saturated.get(name) for name in fit.panel}
@@ -224,6 +251,17 @@ def weigh_comparisons(
         warnings=(*fit.warnings, *_blind_panel(fit)),
         too_early=_too_few_prompts(prompts, fit.model.size, stopping),
     )
+
+
+def _sharpness(fit: OscarFit, judge: str, reference: str) -> Estimate:
+    """Compare two judges; not yet, where one is not heard or the reference sees next to nothing."""
+    kappa = fit.kappa
+    if judge not in kappa.index or reference not in kappa.index or kappa[reference] < BLIND:
+        return NOT_ESTIMABLE
+    try:
+        return fit.sensitivity_ratio(judge, reference)
+    except NotIdentified:
+        return NOT_ESTIMABLE
 
 
 def _held_to(estimate: Estimate, alike: Estimate) -> Estimate:

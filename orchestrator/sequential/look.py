@@ -170,7 +170,7 @@ class _Judgement:
             if contrast.pair in hanging:
                 now = trail.extended(contrast, self.clock)
                 chance = chance_left(self.plan, now, contrast, clock=self.clock, level=level)
-                if chance >= settings.power:
+                if chance >= self.plan.gives_up_below:
                     return None
                 chances.append(chance)
         if not chances:
@@ -178,7 +178,7 @@ class _Judgement:
         return (
             f"even for an effect {settings.optimism:g} standard error beyond the estimate, the "
             f"chance of a conclusion by the end of the budget is {max(chances):.1%} (below "
-            f"{settings.power:.0%})"
+            f"{self.plan.gives_up_below:.0%})"
         )
 
 

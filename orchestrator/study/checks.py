@@ -17,6 +17,7 @@ from benchtrial.orchestrator.study.problems import (
     shown,
     unknown,
 )
+from benchtrial.orchestrator.study.stopping_checks import problems_of_stopping
 
 if TYPE_CHECKING:
     from benchtrial.orchestrator.study.model import Study
@@ -276,47 +277,6 @@ def _analysis(study: "Study") -> Iterator[Problem]:
                 )
 
 
-def _stopping(study: "Study") -> Iterator[Problem]:
-    stopping, target = study.stopping, study.stopping.target
-    judges = [judge.id for judge in study.judges]
-    panel = judges if stopping.panel is None else list(stopping.panel)
-    for name in panel:
-        if name not in judges:
-            yield Problem("stopping", "panel", unknown(name, judges, "judge"))
-    if not panel:
-        yield Problem("stopping", "panel", "nobody decides; name at least one judge")
-    for name, times in Counter(panel).items():
-        if times > 1 and stopping.panel is not None:
-            yield Problem("stopping", "panel", f"{shown(name)} is named {times} times")
-    if stopping.reference is not None and stopping.reference not in panel:
-        yield Problem("stopping", "reference", unknown(stopping.reference, panel, "panel judge"))
-    if stopping.optimal_information is not None and stopping.rule != "confidence-sequence":
-        yield Problem(
-            "stopping", "optimal_information", 'only for rule = "confidence-sequence"; remove it'
-        )
-    yield from _target(study, target.a, target.b)
-
-
-def _target(study: "Study", a: str | None, b: str | None) -> Iterator[Problem]:
-    if study.stopping.target.kind == "best":
-        for key, name in (("a", a), ("b", b)):
-            if name is not None:
-                yield Problem(
-                    "stopping", f"target.{key}", 'belongs to kind = "difference"; remove it'
-                )
-        return
-    kind, names = ("group of items", list(dict.fromkeys(study.groups.values())))
-    if study.kind == "pairs":
-        kind, names = "candidate", [candidate.id for candidate in study.candidates]
-    for key, name in (("a", a), ("b", b)):
-        if name is None:
-            yield Problem("stopping", f"target.{key}", f"this key is missing; name a {kind}")
-        elif name not in names:
-            yield Problem("stopping", f"target.{key}", unknown(name, names, kind))
-    if a is not None and a == b:
-        yield Problem("stopping", "target.b", f"{shown(b)} is compared with itself")
-
-
 def _budget(study: "Study") -> Iterator[Problem]:
     budget = study.budget
     if budget.tokens is None and budget.money is None and budget.requests is None:
@@ -342,6 +302,6 @@ _CHECKS: Iterable[Callable[["Study"], Iterator[Problem]]] = (
     _judges,
     _design,
     _analysis,
-    _stopping,
+    problems_of_stopping,
     _budget,
 )

@@ -36,7 +36,8 @@ Provider = Literal[
     "recorded",
     "ask",
 ]
-Rule = Literal["kim-demets", "obrien-fleming", "pocock", "confidence-sequence", "unsafe-fixed"]
+SpendingRule = Literal["kim-demets", "obrien-fleming", "pocock"]
+Rule = SpendingRule | Literal["confidence-sequence", "unsafe-fixed"]
 
 # The form asked for when the study says "auto", of judges that are not reached over the network;
 # simulated judges write the structured form.
@@ -272,11 +273,29 @@ class AnalysisSpec(Spec):
 
 
 class TargetSpec(Spec):
-    """What is to be decided: the difference of ``a`` and ``b``, or which candidate is best."""
+    """What is to be decided.
 
-    kind: Literal["difference", "best"]
+    Parameters
+    ----------
+    kind
+        ``"difference"`` of ``a`` and ``b``; which candidate is ``"best"``; which ``k`` are the
+        ``"top-k"``; the ``"ranking"`` of all; or a ``"screening"`` of the judges.
+    a, b
+        Difference: two candidates, or in a batch study two groups of items.
+    k
+        Top-k: how many.
+    multiplicity
+        Ranking: how its pairs share alpha.
+    keep
+        Screening: share of the reference judge's sensitivity that a judge needs to be kept.
+    """
+
+    kind: Literal["difference", "best", "top-k", "ranking", "screening"]
     a: StrictStr | None = None
     b: StrictStr | None = None
+    k: Count | None = None
+    multiplicity: Literal["holm", "max-z"] = "holm"
+    keep: Annotated[Number, Field(gt=0)] = 0.5
 
 
 class FirstLook(Spec):

@@ -97,7 +97,8 @@ batches = 200                    # per judge, if nothing stops the study earlier
 lags = 1                         # how many earlier ratings of the batch may sway the next
 
 [stopping]
-target = {{ kind = "difference", a = "short", b = "long" }}    # two groups, or {{ kind = "best" }}
+target = {{ kind = "difference", a = "short", b = "long" }}
+# Other targets, of items: {{ kind = "best" }}, {{ kind = "top-k", k = 2 }}, {{ kind = "ranking" }}
 {_STOPPING}
 {_BUDGET}"""
 
@@ -168,7 +169,9 @@ terms = ["position"]             # add "length" and "family" to adjust for them 
 outcomes = "verdict"             # or "probability" (needs logprobs)
 
 [stopping]
-target = {{ kind = "difference", a = "plain", b = "wordy" }}   # or {{ kind = "best" }}
+target = {{ kind = "difference", a = "plain", b = "wordy" }}
+# Other targets: {{ kind = "best" }}, {{ kind = "top-k", k = 2 }}, {{ kind = "ranking" }}, and
+# {{ kind = "screening" }} of the judges
 {_STOPPING}
 {_BUDGET}"""
 

@@ -175,6 +175,40 @@ class OscarFit(PointEstimates):
             prior_driven=bool(strong[i] != strong[j]),
         )
 
+    def sensitivity_ratio(
+        self, first: Hashable, second: Hashable, *, covariance: Covariance = "cluster"
+    ) -> Estimate:
+        """Estimate log(gamma_first / gamma_second): how much sharper one judge is than another.
+
+        It is log kappa_first - log kappa_second, too: the spread of the candidates cancels.
+
+        Raises
+        ------
+        DataError
+            If the fit does not hold one of the judges.
+        NotIdentified
+            If the records do not identify both sensitivities, or the fit estimates none.
+        """
+        k, other = self._judge(first), self._judge(second)
+        lacking = {
+            label
+            for check in self.checks
+            if check.name in ("order", "gaps") and not check.passed
+            for label in check.labels
+        }
+        if not self.model.sensitivities or lacking & {first, second}:
+            raise NotIdentified(
+                f"the sensitivity of {first} against {second} is not identified: a judge must meet "
+                "two distinct gaps of quality, in both orders, in a fit with sensitivities"
+            )
+        block = self.model.block("sensitivity")
+        gradient = np.zeros((1, self.model.natural_size))
+        gradient[0, block.start + k] += 1.0
+        gradient[0, block.start + other] -= 1.0
+        value = self.natural[block.start + k] - self.natural[block.start + other]
+        se = self._uncertainty.standard_errors(gradient, covariance)[0]
+        return Estimate.wald(float(value), float(se), label=f"log {first} / {second}")
+
     @property
     def pairs(self) -> tuple[tuple[Hashable, Hashable], ...]:
         """All pairs of candidates, in the order of :meth:`win_probability`."""
@@ -320,6 +354,14 @@ class OscarFit(PointEstimates):
                 f"{', '.join(map(str, self.data.candidates))}"
             )
         return int(self.data.candidates.get_indexer(pd.Index([label]))[0])
+
+    def _judge(self, label: Hashable) -> int:
+        if label not in self.data.judges:
+            raise DataError(
+                f"{label!r} is no judge of this fit; it holds "
+                f"{', '.join(map(str, self.data.judges))}"
+            )
+        return int(self.data.judges.get_indexer(pd.Index([label]))[0])
 
     def _labelled(self, covariance: Floats) -> pd.DataFrame:
         kinds = [("score", label) for label in self.data.candidates]

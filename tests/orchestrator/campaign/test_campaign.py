@@ -55,6 +55,36 @@ def test_a_clear_difference_is_decided_and_replays_look_by_look(
     assert path.read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("target", "winner", "answer", "words"),
+    [
+        ({"kind": "top-k", "k": 2}, None, ("strong", "middle"), "the top 2 are strong and middle"),
+        ({"kind": "ranking"}, "strong", ("strong", "middle", "weak"), "strong > middle > weak"),
+        (
+            {"kind": "ranking", "multiplicity": "max-z"},
+            "strong",
+            ("strong", "middle", "weak"),
+            "strong > middle > weak",
+        ),
+        ({"kind": "screening", "keep": 0.25}, None, ("back",), "keep: back"),
+    ],
+)
+def test_every_target_is_carried_to_its_decision(
+    pair_study, tmp_path, target, winner, answer, words
+):
+    study = pair_study(
+        design={"kind": "balanced-swaps", "repetitions": 12},
+        stopping={"target": target, "rounds": 6},
+    )
+    path = tmp_path / "study.ledger"
+    with Campaign.open(study, ledger=path) as campaign:
+        result = campaign.run()
+    assert result.state == "decided"
+    assert (result.winner, result.looks[-1].decision.answer) == (winner, answer)
+    assert words in result.sentence
+    assert decisions(replay(path)) == decisions(result)
+
+
 def test_running_a_finished_campaign_again_asks_nothing(pair_study, tmp_path, scripted, first_wins):
     path = tmp_path / "study.ledger"
     with Campaign.open(pair_study(), ledger=path) as campaign:

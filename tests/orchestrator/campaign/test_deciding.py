@@ -12,7 +12,7 @@ from benchtrial.orchestrator.campaign.deciding import (
     weigh_comparisons,
 )
 from benchtrial.orchestrator.models import fit_glmm, fit_oscar
-from benchtrial.orchestrator.sequential import Best, Difference
+from benchtrial.orchestrator.sequential import Best, Difference, Ranking, Screening, TopK
 
 
 def ratings_of(study, *, batches, seed, judge="markov"):
@@ -225,3 +225,85 @@ def test_no_look_but_the_last_uses_fewer_prompts_than_the_first_look_wants(
     assert np.isfinite(evidence.at_look(final=True).estimates["strong", "weak"].value)
     if early:
         assert evidence.too_early == "the first look comes after 20 prompts; so far 19"
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ({"kind": "best"}, Best(("strong", "middle", "weak"))),
+        ({"kind": "difference", "a": "weak", "b": "strong"}, Difference("weak", "strong")),
+        ({"kind": "top-k", "k": 2}, TopK(("strong", "middle", "weak"), 2)),
+        ({"kind": "ranking"}, Ranking(("strong", "middle", "weak"))),
+        (
+            {"kind": "ranking", "multiplicity": "max-z"},
+            Ranking(("strong", "middle", "weak"), "max-z"),
+        ),
+        ({"kind": "screening", "keep": 0.7}, Screening(("front",), "back", 0.7)),
+    ],
+)
+def test_every_target_of_a_study_reaches_the_stopping_plan(pair_study, target, expected):
+    study = pair_study(stopping={"target": target, "reference": "back", "rounds": 6})
+    assert stopping_plan(study).target == expected
+
+
+def test_items_are_ranked_where_a_batch_study_ranks(batch_study):
+    study = batch_study(stopping={"target": {"kind": "top-k", "k": 4}, "rounds": 8})
+    plan = stopping_plan(study)
+    table = ratings_of(study, batches=60, seed=3)
+    evidence = weigh(study, table, plan)
+    assert set(evidence.estimates) == set(plan.target.pairs())
+    fit = fit_glmm(table, lags=1)
+    direct = fit.contrast({"good-0": 1.0, "poor-3": -1.0})
+    assert evidence.estimates["good-0", "poor-3"].value == pytest.approx(direct.value)
+
+
+def screened(pair_study, sensitivities, *, prompts=40, seed=0):
+    """Evidence on judges with the given sensitivities; the reference is ``front``."""
+    names = ("strong", "middle", "weak")
+    scores = dict(zip(names, (0.8, 0.0, -0.8), strict=True))
+    lean = dict(zip(sensitivities, (0.5, -0.7, 0.3), strict=False))
+    random = np.random.default_rng(seed)
+    rows = [
+        (
+            judge,
+            f"p{prompt}",
+            a,
+            b,
+            float(
+                random.random() < 1 / (1 + np.exp(-gamma * (scores[a] - scores[b]) - lean[judge]))
+            ),
+        )
+        for judge, gamma in sensitivities.items()
+        for prompt in range(prompts)
+        for a in names
+        for b in names
+        if a != b
+    ]
+    table = pd.DataFrame(rows, columns=["judge", "prompt", "first", "second", "outcome"])
+    study = pair_study(stopping={"target": {"kind": "screening"}, "rounds": 6})
+    pairs = tuple((judge, "front") for judge in sensitivities if judge != "front")
+    return weigh_comparisons(table, study.analysis, study.stopping, pairs)
+
+
+def test_a_screening_compares_sensitivities_with_position_taken_out(pair_study):
+    estimates = screened(pair_study, {"front": 1.5, "back": 0.3, "third": 1.5}, prompts=300)
+    back, third = (estimates.estimates[name, "front"] for name in ("back", "third"))
+    assert back.value == pytest.approx(np.log(0.2), abs=3 * back.se)
+    assert third.value == pytest.approx(0.0, abs=3 * third.se)
+    assert back.value < np.log(0.5) - 3 * back.se < third.value
+
+
+def test_a_reference_that_sees_nothing_screens_nobody(pair_study):
+    evidence = screened(pair_study, {"front": 0.0, "back": 0.0}, prompts=300)
+    assert np.isnan(evidence.estimates["back", "front"].value)
+
+
+def test_a_screening_holds_its_level(pair_study):
+    # A judge exactly on the threshold of one half; one 5 % test, 200 tables: a binomial standard
+    # error of 1.5 points, so a true 5 % stays below 9.5 %.
+    rejected = 0
+    for seed in range(200):
+        evidence = screened(pair_study, {"front": 1.2, "back": 0.6}, prompts=30, seed=seed)
+        estimate = evidence.estimates["back", "front"]
+        rejected += bool(abs(estimate.value - np.log(0.5)) > 1.96 * estimate.se)
+    assert 0 < rejected / 200 < 0.095

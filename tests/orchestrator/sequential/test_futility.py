@@ -122,3 +122,14 @@ def test_a_stall_needs_every_open_contrast():
 
     assert last_state([0.5, 0.4, 0.33, 0.28]) == "continue"
     assert last_state([0.5, 0.499, 0.498, 0.497]) == "saturated"
+
+
+def test_a_sequence_is_given_up_later_because_it_may_cross_before_the_end():
+    # At half of the budget |z| = 1 leaves 7.7 % under the sequence: below 10 %, above 5 %.
+    sequence = replace(PLAN, rule="confidence-sequence", optimal_information=25.0)
+    assert sequence.gives_up_below == 0.05
+    assert PLAN.gives_up_below == 0.10
+    assert replace(PLAN, futility=None).gives_up_below == 0.0
+    for power, state in ((None, "continue"), (0.10, "inconclusive-futility")):
+        plan = replace(sequence, futility=Futility(from_look=1, power=power))
+        assert look_at(plan, [], 50**-0.5, 50**-0.5, 0.5).decision.state == state

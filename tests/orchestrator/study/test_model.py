@@ -298,6 +298,39 @@ def test_a_batch_study_that_cannot_run_is_refused(batch, change, expected):
             lambda d: d["stopping"]["target"].update(a="x"),
             'target.a: belongs to kind = "difference"',
         ),
+        (lambda d: d["stopping"].update(target={"kind": "top-k"}), "target.k: this key is missing"),
+        (
+            lambda d: d["stopping"].update(target={"kind": "top-k", "k": 2}),
+            "target.k: 2 of 2 candidates is no choice",
+        ),
+        (
+            lambda d: d["stopping"].update(target={"kind": "best", "k": 1}),
+            'target.k: belongs to kind = "top-k"',
+        ),
+        (
+            lambda d: d["stopping"].update(target={"kind": "top-k", "k": 1, "keep": 0.8}),
+            'target.keep: belongs to kind = "screening"',
+        ),
+        (
+            lambda d: d["stopping"].update(
+                target={"kind": "ranking", "multiplicity": "max-z"}, rule="confidence-sequence"
+            ),
+            'target.multiplicity: "max-z" spends alpha by the budget',
+        ),
+        (
+            lambda d: d.update(
+                stopping={"target": {"kind": "screening"}}, analysis={"terms": ["length"]}
+            ),
+            '[analysis] terms: a screening without "position" would drop judges for their slot',
+        ),
+        (
+            lambda d: (d["stopping"].update(target={"kind": "screening"}), d["judges"].pop()),
+            "target.kind: a screening needs a judge beside the reference",
+        ),
+        (
+            lambda d: d["stopping"].update(target={"kind": "screening", "keep": 0.0}),
+            "target.keep",
+        ),
         (
             lambda d: d.update(analysis={"terms": ["family"]}),
             "[judges] family: analysis.terms holds \"family\", but 'j2' has none",
